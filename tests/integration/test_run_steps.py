@@ -34,6 +34,53 @@ def fails_for(*bad: Any) -> Any:
     return tool
 
 
+# ── tasks ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("own_factory", [False, True])
+def test_every_call_has_a_task_of_its_own_which_the_loop_makes(own_factory: bool) -> None:
+    made: list[asyncio.Task[Any]] = []
+    seen: dict[str, asyncio.Task[Any] | None] = {}
+
+    def factory(loop: asyncio.AbstractEventLoop, work: Any, **given: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(work, loop=loop, **given)
+        made.append(task)
+        return task
+
+    def mine(parameters: dict[str, Any]) -> Any:
+        seen[parameters["n"]] = asyncio.current_task()
+        return parameters["n"]
+
+    async def main() -> Ran:
+        if own_factory:
+            asyncio.get_running_loop().set_task_factory(factory)
+        chain = [step(f"s{n}", "mine", *([f"s{n - 1}"] if n else []), parameters={"n": n}) for n in range(3)]
+        return await (await bench({"mine": mine})).run(plan(*chain))
+
+    ran = virtual_time(main()).check()
+    assert ran.statuses() == dict.fromkeys(("s0", "s1", "s2"), "succeeded")
+    assert len(set(map(id, seen.values()))) == 3
+    assert all(task is not None and task.done() for task in seen.values())
+    names = {task.get_name() for task in made}
+    assert {"s0", "s1", "s2"} <= names or not own_factory
+
+
+def test_a_call_whose_task_is_cancelled_from_outside_before_it_begins_ends_all_the_same() -> None:
+    """A tool may cancel whatever it finds in its loop."""
+
+    def cancels(parameters: dict[str, Any]) -> Any:
+        for task in asyncio.all_tasks():
+            if task.get_name() == "late":
+                task.cancel()
+        return 1
+
+    async def main() -> Ran:
+        wanted = plan(step("first", "cancels"), step("late", "cancels"))
+        return await (await bench({"cancels": cancels})).run(wanted)
+
+    assert virtual_time(main()).result is not None
+
+
 # ── actions ───────────────────────────────────────────────────────────────────
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from histories import (
     ALL_DONE,
@@ -95,3 +97,16 @@ def test_a_value_made_unchecked_is_equal_to_a_checked_one_and_can_be_copied_and_
         made.tool = "other"  # type: ignore[misc]
     dimensions = {"completeness": 1.0, "correctness": 2.0, "efficiency": 3.0, "reliability": 4.0}
     assert unchecked(Dimensions)(**dimensions) == Dimensions(**dimensions)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"step_id": "b"}, {"step_id": "b", "tool": "x", "parameters": {"i": 1}, "dependencies": ("a",)}],
+)
+def test_a_step_made_like_another_is_what_the_long_way_makes(changes: dict[str, Any]) -> None:
+    one = Step(step_id="a", parameters={"n": 0}).lean()
+    made = one.like(**changes)
+    assert made == one.lean(**changes) == one.model_copy(update=changes)
+    assert made.model_dump() == one.lean(**changes).model_dump()
+    assert (one.step_id, one.parameters) == ("a", {"n": 0}), "the pattern stays as it is"
+    assert made.lean() is made

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cpu_time import cpu
 from replan.core.data.schemas import problems
-from replan.core.data.validation import SHOWN, faults, schema_problem
+from replan.core.data.validation import SHOWN, faults, quick_check, schema_problem
 from thorough import examples
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -47,6 +47,18 @@ def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 SCHEMAS = st.recursive(st.booleans() | schemas(st.booleans()), schemas, max_leaves=6)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(SCHEMAS.filter(lambda schema: isinstance(schema, dict)), VALUES)
+def test_what_passes_the_quick_check_has_no_faults(schema: Any, value: Any) -> None:
+    fits = quick_check(schema)
+    try:
+        passes = fits is not None and fits(value)
+    except (ValueError, UnicodeError):
+        passes = False
+    if passes:
+        assert faults(schema, value) == []
 
 
 @settings(max_examples=examples(500), deadline=None)
