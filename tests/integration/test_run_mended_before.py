@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,12 +52,12 @@ class Bank:
         return "told"
 
 
-def pays(name: str, shape: str, cents: int = 500, **more: Any) -> dict[str, Any]:
+def pays(name: str, shape: str, cents: int = 500, who: str = "Ann", **more: Any) -> dict[str, Any]:
     if shape == "list":
-        return step(name, "pay", parameters={"to": "${item}", "cents": cents}, for_each='["Ann"]', **more)
+        return step(name, "pay", parameters={"to": "${item}", "cents": cents}, for_each=f'["{who}"]', **more)
     if shape == "actions":
-        return step(name, actions=[action(f"{name}1", "pay", to="Ann", cents=cents)], **more)
-    return step(name, "pay", parameters={"to": "Ann", "cents": cents}, **more)
+        return step(name, actions=[action(f"{name}1", "pay", to=who, cents=cents)], **more)
+    return step(name, "pay", parameters={"to": who, "cents": cents}, **more)
 
 
 def tells(name: str, to: str, *needs: str) -> dict[str, Any]:
@@ -75,6 +77,7 @@ def run(
         tools = {
             "pay": FakeTool(output=bank.pay, effect="once", parameters=PAY),
             "wire": FakeTool(output=bank.wire, effect="once", parameters=PAY),
+            "who": FakeTool(output="Ann", effect="reads"),
             "tell": FakeTool(output=bank.tell, effect="once"),
         }
         rounds = [strategy or overall(type="full_replan"), *[overall(type="full_replan")] * (len(plans) - 2)]
@@ -94,8 +97,22 @@ def first(shape: str) -> dict[str, Any]:
     return plan(pays("p", shape), tells("m", "boss", "p"))
 
 
-def then(shape: str, cents: int = 500, **more: Any) -> dict[str, Any]:
-    return plan(pays("q", shape, cents, **more), tells("m2", "chief", "q"))
+def then(shape: str, cents: int = 500, *, by_name: bool = False, **more: Any) -> dict[str, Any]:
+    """`by_name`: whom it pays is in the plan, so that it is known before it runs."""
+    who = "Ann" if by_name else "${w.output}"
+    return plan(step("w", "who"), pays("q", shape, cents, who, **more), tells("m2", "chief", "q"))
+
+
+@pytest.mark.parametrize("shape", ["step", "list", "actions"])
+def test_the_first_words_of_a_call_that_was_corrected_are_told_with_the_plan(shape: str) -> None:
+    bank = Bank(always=False)
+    left_out = plan(tells("m2", "chief"))
+    ran = run(bank, [first(shape), then(shape, by_name=True), left_out], [FIX, REPLAN])
+    assert bank.paid == [400]
+    (refused,) = ran.events("plan_rejected")
+    assert "step 'p' has meant this very call of 'pay' already" in refused.violations[0]
+    assert '"cents": 400' in refused.violations[0]
+    assert ran.result.is_success
 
 
 @pytest.mark.parametrize("by", ["steps", "model"])
@@ -182,4 +199,114 @@ def test_of_two_that_were_planned_alike_the_one_that_was_not_mended_may_still_be
 
     ran = run(bank, [plan(two("p")), plan(two("q"))], [FIX, REPLAN, FIX, FIX], by=by)
     assert bank.paid == [400, 400]
+    assert ran.result.is_success
+
+
+SHUT = ("Bob", "Cid")
+
+
+def of_each(name: str, shape: str, *whom: str, **more: Any) -> list[dict[str, Any]]:
+    if shape == "list":
+        words = {"to": "${item}", "cents": 5}
+        return [step(name, "pay", parameters=words, for_each=json.dumps(whom), **more)]
+    if shape == "actions":
+        return [step(name, actions=[action(f"{name}{who}", "pay", to=who, cents=5) for who in whom], **more)]
+    return [step(f"{name}{who}", "pay", parameters={"to": who, "cents": 5}, **more) for who in whom]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["told with the plan", "told as it is called"])
+@pytest.mark.parametrize("shape", ["steps", "list", "actions"])
+@pytest.mark.parametrize("instead", ["steps", "list", "actions"])
+@pytest.mark.parametrize("before", ["steps", "list", "actions"])
+def test_what_failed_and_was_left_out_while_others_were_made_is_asked_about(
+    before: str, instead: str, shape: str, *, known: bool
+) -> None:
+    """Which of them was made in place of which, nobody has said; so none of the first is made unasked."""
+    paid: list[str] = []
+    tries: list[str] = []
+
+    def pay(parameters: Any) -> Any:
+        tries.append(parameters["to"])
+        if parameters["to"] in SHUT and tries.count(parameters["to"]) == 1:
+            raise ToolCallError(f"{parameters['to']} is shut today", kind="tool")
+        paid.append(parameters["to"])
+        return {"id": len(paid)}
+
+    def tell(parameters: Any) -> str:
+        raise ToolCallError("the box is full", kind="tool")
+
+    def named(who: str) -> str:
+        return who if known else f"${{who.output.{who}}}"
+
+    again = [step("who", "who"), *of_each("x", shape, *map(named, SHUT))]
+    for one in again[1:]:
+        one["step_id"] = re.sub(r"\W", "", one["step_id"])
+        for at, act in enumerate(one.get("actions") or ()):
+            act["action_id"] = f"x_{at}"
+    plans = [
+        plan(*of_each("p", before, *SHUT)),
+        plan(
+            *of_each("q", instead, "Cid2", "Bob2"),
+            step("m", "tell", parameters={"to": "boss"}, dependencies=_ids("q", instead)),
+        ),
+        plan(*again),
+    ]
+
+    async def main() -> Ran:
+        tools = {
+            "pay": FakeTool(output=pay, effect="once", parameters=PAY),
+            "tell": FakeTool(output=tell, effect="once"),
+            "who": FakeTool(output={who: who for who in SHUT}, effect="reads"),
+        }
+        answers = {
+            "execution_plan": plans,
+            "step_reflection": [REPLAN] * 9,
+            "overall_reflection": [overall(type="full_replan")] * 3,
+        }
+        return (await (await bench(tools, answers)).run(evaluation="steps", max_rounds=3)).check()
+
+    ran = virtual_time(main())
+    assert sorted(paid) == ["Bob2", "Cid2"]
+    told = [text for one in ran.events("plan_rejected") for text in one.violations]
+    told += [one.error.message for one in ran.events("step_reflected")]
+    assert any("since then step 'q" in text for text in told)
+    assert not ran.result.is_success
+
+
+def _ids(name: str, shape: str) -> list[str]:
+    return [name] if shape != "steps" else [f"{name}Cid2", f"{name}Bob2"]
+
+
+def test_what_failed_is_made_in_a_later_plan_where_nothing_was_made_in_its_place() -> None:
+    """The rest of a list that a later plan has gone on with is nothing else than what was planned."""
+    paid: list[str] = []
+    tries: list[str] = []
+
+    def pay(parameters: Any) -> Any:
+        tries.append(parameters["to"])
+        if parameters["to"] in SHUT and tries.count(parameters["to"]) == 1:
+            raise ToolCallError("busy", kind="tool")
+        paid.append(parameters["to"])
+        return {"id": len(paid)}
+
+    async def main() -> Ran:
+        tools = {
+            "pay": FakeTool(output=pay, effect="once", parameters=PAY),
+            "tell": FakeTool(output=Bank(always=True).tell, effect="once"),
+        }
+        plans = [
+            plan(*of_each("p", "list", "Ann", *SHUT)),
+            plan(*of_each("q", "steps", "Bob"), tells("m", "boss", "qBob")),
+            plan(*of_each("x", "steps", "Cid"), tells("m2", "chief")),
+        ]
+        answers = {
+            "execution_plan": plans,
+            "step_reflection": [REPLAN] * 9,
+            "overall_reflection": [overall(type="full_replan")] * 3,
+        }
+        return (await (await bench(tools, answers)).run(evaluation="steps", max_rounds=3)).check()
+
+    ran = virtual_time(main())
+    assert paid == ["Ann", "Bob", "Cid"]
+    assert not ran.events("plan_rejected")
     assert ran.result.is_success

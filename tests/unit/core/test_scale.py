@@ -11,6 +11,7 @@ from histories import judged
 
 from counting import MORE, calls_in
 from replan.core import events as e
+from replan.core.again.like_calls import occurrence
 from replan.core.decide import decide
 from replan.core.events import Record
 from replan.core.limits.policy import PlanLimits
@@ -18,7 +19,6 @@ from replan.core.plan.check import Toolbox, check_plan
 from replan.core.plan.graph import Graph
 from replan.core.plan.read import read_plan
 from replan.core.state.fold import apply, fold
-from replan.core.state.like_calls import occurrence
 from replan.core.state.schedule import mode_of
 from replan.core.state.task import Slot, State
 from replan.core.types import Fault, Plan, Step, ToolSpec

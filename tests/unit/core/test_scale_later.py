@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cpu_time import cpu
 from replan.core import events as e
+from replan.core.again.consent import asked_of
 from replan.core.calls.site import Slot
 from replan.core.evaluation.left_out import left_out
 from replan.core.events import AnyEvent
@@ -21,7 +22,6 @@ from replan.core.plan.graph import Graph
 from replan.core.plan.read import PlanMisread, read_plan
 from replan.core.plan.repeats import Deed, meant_by_order
 from replan.core.references.metadata import Metadata
-from replan.core.state.consent import asked_of
 from replan.core.state.fold import apply
 from replan.core.types import Action, Plan, Step, ToolSpec
 

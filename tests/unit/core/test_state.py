@@ -39,13 +39,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replan.core import events as e
+from replan.core.again.like_calls import occurrence
 from replan.core.decide import decide
 from replan.core.events import KINDS, AnyEvent, Record, UnknownEvent, dump, load
 from replan.core.ids import call_base, call_key
 from replan.core.plan.diff import PlanDiff
 from replan.core.reflection import OverallReflection, StepReflection, Strategy, SuggestedAction
 from replan.core.state.fold import apply, fold
-from replan.core.state.like_calls import occurrence
 from replan.core.state.progress import compose
 from replan.core.state.schedule import mode_of
 from replan.core.state.task import Slot, State, status_of

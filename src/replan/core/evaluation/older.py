@@ -1,6 +1,6 @@
 """Effects that stand for an older one behind a change that they may be made of.
 
-A plan is asked to say what it means (`core.state.changes`); this is what may be left: items of a list that goes on with the rest, and
+A plan is asked to say what it means (`core.again.changes`); this is what may be left: items of a list that goes on with the rest, and
 steps that were due again with what they had.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from replan.core.again.changes import changes_before
 from replan.core.ids import base_of
-from replan.core.state.changes import changes_before
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.task import State
 

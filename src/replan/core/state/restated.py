@@ -1,26 +1,22 @@
-"""The effects of a task by how plans have written them: a call is known again whose references have other values by now, or that
-had failed in the words of the plan and was made in others."""
+"""The effects of a task by how plans have written them: a call is known again whose references have other values by now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
 from replan.core.calls.site import Slot
-from replan.core.ids import base_of, canonical, digest
-from replan.core.references.refs import Reference, has_references, meaning, references, rewritten
+from replan.core.ids import canonical, digest
 from replan.core.state.progress import CallState, StepState
-from replan.core.types import Action, JsonObject, Step, StepId, ToolId, ToolSpec
+from replan.core.state.written import Form, Written
+from replan.core.types import JsonObject, Step, StepId, ToolId, ToolSpec
 
-_DEEP = 50
-"""Steps that refer to one another, as far as they are followed."""
 _MOST = 1_000
 """Calls that a call is held against, the latest first, where nothing of it finds them."""
 _SHORT = 200
 """Characters of a text that is kept as it is."""
-_OF_ITEM = frozenset({"item", "index"})
 
 
 class Again(NamedTuple):
@@ -31,11 +27,14 @@ class Again(NamedTuple):
     """The parameters that have other values now, each with how it is written."""
 
 
-class _Form(NamedTuple):
-    """How a parameter is written, whatever the steps are called that it refers to."""
+class Planned(NamedTuple):
+    """A call of a plan that is looked at before it runs."""
 
-    text: str
-    shown: str
+    forms: dict[str, Form]
+    values: JsonObject
+    """Those of its parameters that are known."""
+    anew: Collection[str]
+    """Those that come to something else, as it seems; all others are as they were where they are written alike."""
 
 
 @dataclass(slots=True)
@@ -46,13 +45,21 @@ class Restated:
     """The step, or that of the action, of this name, where it may be referred to now."""
     words: Callable[[str, int], Step | None]
     """The same as the plan of this version had it."""
-    _labels: dict[tuple[int, StepId], str] = field(default_factory=dict)
+    _written: Written = field(init=False)
     _seen: dict[ToolId, int] = field(default_factory=dict)
     _at: dict[tuple[ToolId, str, object], list[int]] = field(default_factory=dict)
     """By a parameter's form, and by its value: which calls of the tool have it."""
-    _forms: dict[tuple[ToolId, int], dict[str, _Form]] = field(default_factory=dict)
-    _latest: tuple[Step, int, str | None, tuple[str, ...], dict[str, _Form]] | None = None
-    """What was looked at last: the items of a list are written in the same words."""
+    _forms: dict[tuple[ToolId, int], dict[str, Form]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._written = Written(self.words, self.only_reads)
+
+    def only_reads(self, step: Step) -> bool:
+        """True if the step has made calls, and none of them had an effect."""
+        known = self.steps(step.step_id)
+        return (
+            known is not None and bool(known.calls) and all(c.effect == "reads" for c in known.calls.values())
+        )
 
     def find(
         self,
@@ -66,40 +73,63 @@ class Restated:
         *,
         goes_on: bool = False,
     ) -> Again | None:
-        """A call that a plan before this version has made in the same words, where only what they refer to has changed.
+        """A call that a plan before this version has made, where nothing that the plan writes itself tells the two apart.
 
-        Each parameter is the same or is written the same; what comes from the item of a list has to be the same, since it is what tells
-        the items apart. `made`: the calls of this tool, in their order, each in the words of its time; `now`: the version of the plan. Of a call with no value
-        of its own, only readings tell which it is: one that is read again as the plan says, or by a part that makes up for nothing (`goes_on`),
-        and gives something else, makes it another call.
+        Each parameter is the same, or comes from what other steps give and is not chosen otherwise; what comes from the item of a list has
+        to be the same, since it is what tells the items apart. `made`: the calls of this tool, in their order, each in the words of its
+        time; `now`: the version of the plan. Of a call with no value of its own, only readings tell which it is: one that is read again
+        as the plan says, or by a part that makes up for nothing (`goes_on`), and gives something else, makes it another call.
         """
-        mine = self._written(step.step, now, slot, parameters)
-        if not any(form.shown for form in mine.values()):
-            return None  # nothing is referred to: another value is another call
-        words = _words(step.step, slot)
-        by_readings = all(name in mine and mine[name].shown for name in parameters)
-        if by_readings and self._reads_again(words):
-            return None
-        self._learn(tool.id, made)
-        for at in self._like(tool, mine, parameters, len(made)):
-            call = made[at]
-            done = self._done(call)
-            if call.plan >= before or done is None:
-                continue
-            theirs = self._forms[tool.id, at]
-            differing = []
+        mine = self._written.forms(step.step, now, slot, tuple(parameters))
+        for done, call, theirs in self._candidates(mine, tool, parameters, made, before):
+            differing, same = list[str](), list[str]()
             for name in parameters.keys() | call.parameters.keys():
                 if _value(name, parameters, tool) == _value(name, call.parameters, tool):
-                    continue
-                form = mine.get(name)
-                if form is None or form.text != theirs.get(name, _NO_FORM).text:
+                    same.append(name)
+                elif (form := mine.get(name)) is not None and form.may_be(theirs.get(name)):
+                    differing.append(name)
+                else:
                     break
-                if goes_on and by_readings and self._goes_by_reading(words.get(name)):
-                    break
-                differing.append(f"{name} ({form.shown})")
             else:
-                return Again(done, tuple(sorted(differing)))
+                if not (goes_on and _is_next(mine, parameters, differing, same)):
+                    return Again(done, _shown(mine, differing))
         return None
+
+    def find_planned(
+        self, call: Planned, tool: ToolSpec, made: Sequence[CallState], before: int
+    ) -> Again | None:
+        """The same before the plan runs: one that its words alone show to be made already, with something that may be another by now."""
+        mine = call.forms
+        for done, other, theirs in self._candidates(mine, tool, call.values, made, before):
+            for name in mine.keys() | call.values.keys() | other.parameters.keys():
+                if name in mine and mine[name].shown:
+                    if not mine[name].may_be(theirs.get(name)):
+                        break
+                elif _value(name, call.values, tool) != _value(name, other.parameters, tool):
+                    break
+            else:
+                return Again(done, _shown(mine, call.anew))
+        return None
+
+    def _candidates(
+        self,
+        mine: dict[str, Form],
+        tool: ToolSpec,
+        values: JsonObject,
+        made: Sequence[CallState],
+        before: int,
+    ) -> Iterator[tuple[CallState, CallState, Mapping[str, Form]]]:
+        """The calls that may be it, each with the effect that it had itself or that was had in its place, and how it was written."""
+        if not any(form.shown for form in mine.values()):
+            return  # nothing is referred to: another value is another call
+        if _by_readings(mine, values) and any(form.again or form.cone.again for form in mine.values()):
+            return  # it goes by something that is meant anew
+        self._learn(tool.id, made)
+        for at in self._like(tool, mine, values, len(made)):
+            call = made[at]
+            done = self._done(call) if call.plan < before else None
+            if done is not None:
+                yield done, call, self._forms[tool.id, at]
 
     def _done(self, call: CallState) -> CallState | None:
         """The effect that this call had, or may have had; where it failed, what its step was made with in its place."""
@@ -109,15 +139,13 @@ class Restated:
         mends = (one for one in (step.every_call() if step is not None else ()) if one.slot == call.slot)
         return next((one for one in mends if _has_effect(one) and one.plan >= call.plan), None)
 
-    def _like(
-        self, tool: ToolSpec, mine: dict[str, _Form], parameters: JsonObject, count: int
-    ) -> Iterable[int]:
+    def _like(self, tool: ToolSpec, mine: dict[str, Form], values: JsonObject, count: int) -> Iterable[int]:
         """The calls that may be it: those that have the parameter which the fewest have."""
         found: list[list[list[int]]] = []
-        for name, value in parameters.items():
+        for name in mine.keys() | values.keys():
             if _default(name, tool) is None:
-                keys: list[object] = [_key(value)]
-                keys += [mine[name].text] if name in mine else []
+                keys: list[object] = [_key(values[name])] if name in values else []
+                keys += [mine[name].key] if name in mine else []
                 found.append([self._at.get((tool.id, name, key), []) for key in keys])
         if not found:
             return range(count - 1, max(-1, count - 1 - _MOST), -1)
@@ -128,109 +156,52 @@ class Restated:
         for at in range(self._seen.get(tool_id, 0), len(made)):
             call = made[at]
             step = self.words(call.step_id, call.plan)
-            forms = self._written(step, call.plan, call.slot, call.parameters) if step is not None else {}
+            names = tuple(call.parameters)
+            forms = self._written.forms(step, call.plan, call.slot, names) if step is not None else {}
             self._forms[tool_id, at] = forms
             keys: Iterator[tuple[str, object]] = (
                 (name, _key(value)) for name, value in call.parameters.items()
             )
-            for name, key in (*keys, *((name, form.text) for name, form in forms.items())):
+            for name, key in (*keys, *((name, form.key) for name, form in forms.items())):
                 self._at.setdefault((tool_id, name, key), []).append(at)
         self._seen[tool_id] = len(made)
 
-    def _written(self, step: Step, version: int, slot: Slot, parameters: JsonObject) -> dict[str, _Form]:
-        """How the parameters are written that do not depend on the item; one that is left out is that of the metadata."""
-        names = tuple(parameters)
-        known = self._latest
-        if known is None or known[0] is not step or known[1:4] != (version, slot.action_id, names):
-            words = _words(step, slot)
-            forms = {name: self._form(words.get(name, f"${{metadata.{name}}}"), version) for name in names}
-            told = {name: form for name, form in forms.items() if form is not None}
-            known = self._latest = (step, version, slot.action_id, names, told)
-        return known[4]
 
-    def _chooses_nothing(self, step: Step, calls: list[list[Any]]) -> bool:
-        """True if it is one reading, with no value that a plan has written."""
-        known = self.steps(step.step_id) if len(calls) == 1 and not step.for_each else None
-        return (
-            known is not None
-            and _only_reads(known)
-            and all(has_references(value) for value in calls[0][1].values())
-        )
+def _by_readings(mine: dict[str, Form], values: Iterable[str]) -> bool:
+    """True if the call has no value of its own."""
+    return all(name in mine and mine[name].shown for name in chain(mine, values))
 
-    def _reads_again(self, written: Any) -> bool:
-        """True if what is written refers to a reading that the plan says it makes again."""
-        known = (self.steps(ref.head) for ref in references(written))
-        return any(one is not None and one.step.repeat and _only_reads(one) for one in known)
 
-    def _goes_by_reading(self, written: Any, depth: int = 0) -> bool:
-        """True if what is written refers to a reading, or to what goes by one."""
-        for ref in references(written):
-            known = self.steps(ref.head) if depth < _DEEP else None
-            if known is None:
-                continue
-            if any(call.effect == "reads" for call in known.calls.values()):
-                return True
-            meant = known.step.actions or [known.step]
-            if self._goes_by_reading(
-                [known.step.for_each or "", *(one.parameters for one in meant)], depth + 1
-            ):
-                return True
+def _is_next(
+    mine: dict[str, Form], parameters: JsonObject, differing: Sequence[str], same: Sequence[str]
+) -> bool:
+    """True if only a reading tells the call from another, and it has given something else: the next open invoice.
+
+    Not where another reading tells which call it is, and has given the same, or where a value does that the plan before wrote.
+    """
+    if not (_by_readings(mine, parameters) and all(name in parameters for name in same)):
         return False
-
-    def _form(self, written: Any, version: int) -> _Form | None:
-        if not has_references(written):
-            return _Form(digest(canonical(written)), "")
-        heads = list(references(written))
-        if any(ref.head in _OF_ITEM for ref in heads):
-            return None
-        shown = ", ".join(dict.fromkeys(ref.raw for ref in heads))
-        return _Form(digest(canonical(rewritten(written, self._ref(version, 0)))), shown)
-
-    def _ref(self, version: int, depth: int) -> Callable[[Reference], str]:
-        """A reference in the words of the step that it is to."""
-
-        def of(ref: Reference) -> str:
-            step = self.words(ref.head, version) if depth < _DEEP else None
-            if step is None:
-                return meaning(ref)
-            alone = next((one for one in step.actions if one.action_id in (ref.head, ref.action)), None)
-            label = self._label(step, version, alone, depth + 1)
-            return f"${{{label}.{meaning(ref._replace(head='', action=None))}}}"
-
-        return of
-
-    def _label(self, step: Step, version: int, action: Action | None, depth: int) -> str:
-        """What the step, or one action of it, calls, with what. An effect that says `repeat` is another one, and is none again."""
-        name = action.action_id if action is not None else step.step_id
-        if (known := self._labels.get((version, name))) is not None:
-            return known
-        meant = [action] if action is not None else step.actions or [step]
-        calls = [[one.tool, one.parameters] for one in meant]
-        if self._chooses_nothing(step, calls):  # a session made anew by another tool is still the session
-            calls = []
-        known_step = self.steps(name)
-        repeats = step.repeat or any(one.repeat for one in meant)
-        again = name if repeats and not (known_step is not None and _only_reads(known_step)) else ""
-        text = digest(canonical([rewritten([*calls, step.for_each or ""], self._ref(version, depth)), again]))
-        self._labels[version, name] = text
-        return text
+    other = frozenset[StepId]().union(*(mine[name].cone.readings for name in differing))
+    told = (mine[name].cone.readings for name in same)
+    return bool(other) and not any(readings and readings.isdisjoint(other) for readings in told)
 
 
-_NO_FORM = _Form("", "")
+def _shown(mine: dict[str, Form], names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(f"{name} ({mine[name].shown})" if mine[name].shown else name for name in names))
+
+
+def told_again(found: Again, how: str) -> str:
+    """Asks what is meant by a call that was made as it is written. `how`: what has become of what it refers to."""
+    doubt = ", nobody knows whether it took effect" if found.call.status == "unknown" else ""
+    return (
+        f"step {found.call.step_id!r} has made this call of {found.call.tool_id!r} as it is written here{doubt}, and "
+        f"{', '.join(found.differing)} {how}: leave it out if that is the effect that is wanted, write the value that is meant if it "
+        "is another effect, or say `repeat: true`"
+    )
 
 
 def _has_effect(call: CallState) -> bool:
     return call.effect != "reads" and call.status in ("succeeded", "unknown") and not call.reused
-
-
-def _only_reads(step: StepState) -> bool:
-    return bool(step.calls) and all(call.effect == "reads" for call in step.calls.values())
-
-
-def _words(step: Step, slot: Slot) -> JsonObject:
-    """The parameters of this call as the plan has written them."""
-    actions = (one.parameters for one in step.actions if one.action_id == slot.action_id)
-    return next(actions, step.parameters)
 
 
 def _value(name: str, parameters: JsonObject, tool: ToolSpec) -> Any:
@@ -248,25 +219,3 @@ def _key(value: Any) -> object:
     if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _SHORT):
         return ("", value)
     return ("", digest(canonical(value)), "")
-
-
-def mended(step: StepState, bases: Collection[str]) -> list[CallState]:
-    """The effects that the step has had itself where a call of one of these contents had failed, by another call each."""
-    mine = step.healing
-    if mine is None or mine.tried().isdisjoint(bases):
-        return []
-    places = {slot for slot in mine.slots() if any(one.base in bases for one in mine.failures(slot))}
-    lost = {one.base for one in mine.earlier if one.fresh and one.base}
-    if len(step.calls) == 1 and len(lost) == 1 and not lost.isdisjoint(bases):
-        places.update(step.calls)  # it has the place of the step that failed with it, and of nothing else
-    # written anew, it may have other places
-    anywhere = bool(places) and mine.repairs > mine.repairs_before and step.status == "succeeded"
-    return [
-        call
-        for call in step.every_call()
-        if (call.slot in places or (anywhere and call.plan >= step.born))
-        and call.status == "succeeded"
-        and call.effect != "reads"
-        and not call.reused
-        and base_of(call.key) not in bases
-    ]

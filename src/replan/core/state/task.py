@@ -5,7 +5,7 @@ The state is changed in place by `core.state.fold`; whoever folds owns it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from replan.core.references.metadata import Metadata
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets
 from replan.core.state.human_input import Word
 from replan.core.state.ledger import Ledger, LedgerEntry
+from replan.core.state.made_instead import MadeInstead, mended
 from replan.core.state.progress import ENDED as ENDED
 from replan.core.state.progress import ONLY as ONLY
 from replan.core.state.progress import CallState as CallState
@@ -191,6 +192,8 @@ class State:
     """The calls in `made` by their words, as far as somebody has asked; under "" how many of them were gone through."""
     _restated: Restated | None = field(default=None, compare=False, repr=False)
     """The calls in `made` by how they were written, as far as somebody has asked."""
+    _instead: dict[ToolId, MadeInstead] = field(default_factory=dict, compare=False, repr=False)
+    """The failed ones among them, and what was made instead."""
     _ids: frozenset[str] = frozenset()
     """Ids of steps and actions that a later plan has left out."""
     _owners: dict[ActionId, StepState] | None = field(default=None, compare=False, repr=False)
@@ -333,12 +336,39 @@ class State:
         made = self.made.get(tool.id)
         if made is None or self.begun is None:
             return None
-        self._restated = self._restated or Restated(self.named, self._words_of)
         before = min(step.meant, self.begun.version)  # it may have been written anew since
         goes_on = step.meant in self.continued
-        return self._restated.find(step, slot, tool, parameters, made, before, self.plans, goes_on=goes_on)
+        return self.restated.find(step, slot, tool, parameters, made, before, self.plans, goes_on=goes_on)
 
-    def _words_of(self, name: str, version: int) -> Step | None:
+    @property
+    def restated(self) -> Restated:
+        """The calls that were made, by how plans have written them."""
+        self._restated = self._restated or Restated(self.named, self.words_of)
+        return self._restated
+
+    def made_instead(
+        self, tool_id: ToolId, bases: Collection[str], before: int
+    ) -> tuple[CallState, CallState] | None:
+        """A failed call of one of these contents, and an effect of the tool that a later plan, before this version, has had instead."""
+        made = self.made.get(tool_id)
+        known = self._instead.setdefault(tool_id, MadeInstead())
+        return known.find(made, bases, before, self._may_be_for) if made else None
+
+    def _may_be_for(self, call: CallState, lacks: StepId) -> bool:
+        """True if the call may be in place of what this step lacks: no part makes up for anything, and a plan may say what for it is."""
+        step = self.words_of(call.step_id, call.plan)
+        said = step.instead_of if step is not None else ()
+        return lacks in said if said else call.plan not in self.continued
+
+    def mended(self, bases: Collection[str], before: int) -> tuple[StepState, CallState] | None:
+        """A step in which a call of one of these contents had failed, and the effect that it had in other words before this version."""
+        for step in self.every_step():
+            for call in mended(step, bases):
+                if call.plan < before:
+                    return step, call
+        return None
+
+    def words_of(self, name: str, version: int) -> Step | None:
         """The step, or that of the action, of this name, as the plan of this version has it."""
         for until, step in self.reworded.get(name, ()):
             if until >= version:

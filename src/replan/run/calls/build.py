@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from replan.core.again.changes import behind_a_change
+from replan.core.again.consent import asked_of, too_often
+from replan.core.again.like_calls import occurrence, twin
 from replan.core.calls.seals import seal
 from replan.core.ids import call_key
 from replan.core.recovery.in_part import marks_what_is_done, of_this_alone
-from replan.core.state.changes import behind_a_change
-from replan.core.state.consent import asked_of, too_often
-from replan.core.state.like_calls import occurrence, twin
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import ONLY, Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
@@ -155,8 +155,8 @@ def prepare(
                 or behind_a_change(step, slot, tool, parameters, base, state, has_rest, is_answered=answered)
             )
         else:
-            text = "" if changed else restated(step, slot, tool, parameters, state)
-            text = text or mended_before(step, slot, tool, {base, *names}, state)
+            text = mended_before(step, slot, tool, {base, *names}, state)
+            text = text or ("" if changed else restated(step, slot, tool, parameters, state))
         if text:
             text = of_this_alone(step.step, slot) + text
             raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
 from replan.core.ids import call_content
 from replan.core.references.refs import has_references
-from replan.core.state.like_calls import is_meant_again
 from replan.core.state.task import State, StepState, actions_of
 from replan.core.types import ActionId, JsonObject, ToolSpec
 from replan.ports import Tools

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from replan.core.again.changes import failed_before
+from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Place, Slot
 from replan.core.plan.repeats import Deed, meant_by_order
-from replan.core.state.like_calls import is_meant_again
-from replan.core.state.restated import mended
+from replan.core.state.restated import told_again
 from replan.core.state.task import State, StepState, actions_of
 from replan.core.types import JsonObject, Step, StepId, ToolSpec
-from replan.core.words import beginning, text_of
 from replan.ports import Tools
-
-_SHOWN = 160
-"""Characters of a failure, or of parameters, in a hint."""
 
 
 def unmeant(step: StepState, slot: Slot, tool: ToolSpec, twin: Place, state: State, tools: Tools) -> str:
@@ -47,17 +44,12 @@ def restated(step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject
     found = state.made_as_written(step, slot, tool, parameters)
     if found is None:
         return ""
-    doubt = ", nobody knows whether it took effect" if found.call.status == "unknown" else ""
-    return (
-        f"step {found.call.step_id!r} has made this call of {tool.id!r} as it is written here{doubt}, and "
-        f"{', '.join(found.differing)} had another value then: leave it out if that is the effect that is wanted, write the value "
-        "that is meant if it is another effect, or say `repeat: true`"
-    )
+    return told_again(found, "had another value then")
 
 
 def mended_before(step: StepState, slot: Slot, tool: ToolSpec, bases: Collection[str], state: State) -> str:
-    """Why this call is not made, where a later plan writes the first words of one that failed and was then made in others; empty
-    if it is none.
+    """Why this call is not made, where a later plan writes the first words of one that failed and was then made in others, or was
+    left out by a plan that made others; empty if it is none.
 
     `bases`: every name that the call may have. Its effect was had: whoever means another one says so.
     """
@@ -66,23 +58,7 @@ def mended_before(step: StepState, slot: Slot, tool: ToolSpec, bases: Collection
     known = step.calls.get(slot)
     if known is not None and known.status != "failed":
         return ""  # it is under way
-    for before in state.every_step():
-        call = next((one for one in mended(before, bases) if one.plan < step.meant), None)
-        if call is None or before.healing is None:
-            continue
-        tried = (*before.healing.failures(), *before.healing.earlier)
-        failed = next(one for one in tried if one.base in bases)
-        stands = (
-            before.step.step_id in state.steps
-        )  # whoever writes it again has its effect twice, or nothing
-        go_on = "" if stands else "write it as it was made to go on with it, "
-        return (
-            f"step {call.step_id!r} has meant this very call of {tool.id!r} already, which failed "
-            f"({beginning(failed.error.message, _SHOWN)}) and was made as {call.tool_id} "
-            f"{beginning(text_of(call.parameters), _SHOWN)} in its place: leave it out if that is the effect that is wanted, "
-            f"{go_on}or say `repeat: true` if another one is meant"
-        )
-    return ""
+    return failed_before(state, tool.id, bases, step.meant)
 
 
 def _deeds(step: Step, state: State, tools: Tools) -> list[Deed]:

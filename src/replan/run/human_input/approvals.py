@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from replan.core.again.consent import is_asked_for
 from replan.core.calls.seals import seals_of
 from replan.core.events import ApprovalRequested
 from replan.core.ids import canonical
 from replan.core.secrets import MASK
-from replan.core.state.consent import is_asked_for
 from replan.core.types import JsonObject, StepId
 from replan.core.walk import scalars
 from replan.run.calls.build import Call

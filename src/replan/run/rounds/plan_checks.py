@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from replan.core.again.planned import PlannedAgain
 from replan.core.plan.check import Checked, Toolbox, check_plan
 from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.plan.repeats import marks
 from replan.core.recovery.guard import plan_repeats
 from replan.core.recovery.in_part import planned_marks
 from replan.core.recovery.known import stands_in
-from replan.core.state.changes import planned_before, planned_behind_a_change
 from replan.core.state.task import StepState
 from replan.core.types import JsonObject, Plan, Step, StepId, ToolId, ToolSpec
 from replan.core.waits.tools import names_of_tools
@@ -97,11 +97,10 @@ def check(
         goes_on = state.replanning is not None and state.replanning.continues
         if state.ledger.any_deeds and checked.graph is not None:
             fresh = [step for step in checked.plan.steps if step.step_id in new]
-            found += (
-                planned_before(state, fresh, checked.constants)
-                if goes_on
-                else planned_behind_a_change(state, fresh, checked.graph, checked.constants)
+            again = PlannedAgain(
+                state, fresh, checked.plan.steps, checked.graph, checked.constants, resolve, goes_on
             )
+            found += again.asked()
     if not checked.plan.steps and policy.evaluation == "steps":
         found.append(
             "the plan has no steps, and with evaluation = steps there is no model to answer by itself"

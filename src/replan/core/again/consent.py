@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from replan.core.again.like_calls import after_an_effect
 from replan.core.calls.site import Slot, slot_of
 from replan.core.ids import base_of
 from replan.core.limits.policy import needs_approval
-from replan.core.state.like_calls import after_an_effect
 from replan.core.state.task import State, StepState
 from replan.core.types import CallKey, Step, StepId, ToolSpec
 

@@ -6,19 +6,18 @@ to say what it means: what was done, or the effect once more. It is neither answ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
 from replan.core.calls.things import things_of, words_of
 from replan.core.ids import base_of
-from replan.core.plan.constant import ConstantCall
-from replan.core.plan.graph import Graph
 from replan.core.state.ledger import Ledger
-from replan.core.state.like_calls import is_meant_again
+from replan.core.state.made_instead import told_instead, told_mended
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.task import State
-from replan.core.types import JsonObject, Step, StepId, ToolId, ToolSpec
+from replan.core.types import JsonObject, StepId, ToolId, ToolSpec
 
 _MOST = 200
 """Effects before one step whose things are looked at, the latest first."""
@@ -117,56 +116,13 @@ def behind_a_change(
             change = changes.of_one_thing(made[-1], parameters)
     if change is None:
         alone = slot.item is None or not changes.goes_on
-        maker = _maker(state, tool.id, base)
+        maker = maker_of(state, tool.id, base)
         if alone and step.meant in state.continued and maker not in state.steps and is_answered:
             return made_before(step.step.step_id, tool.id, maker)
         return ""
-    return _told(step.step.step_id, tool.id, _maker(state, tool.id, base), change.step_id, change.tool_id)
-
-
-def planned_behind_a_change(
-    state: State, new: Collection[Step], graph: Graph, constants: Mapping[StepId, ConstantCall]
-) -> Iterator[str]:
-    """The same of the new steps of a plan, as far as their words tell it: what goes by references shows when they are read."""
-    acts = {
-        step.step_id: found
-        for step in new
-        if (found := constants.get(step.step_id)) and found.tool.effect != "reads" and not step.when
-    }
-    again = {step.step_id for step in new if step.repeat}
-    bases = {name: state.constant_base(found) for name, found in acts.items()}
-
-    order = state.ledger.order()
-
-    def changes(name: StepId, made: int) -> bool:
-        found = acts.get(name)
-        if found is None:
-            return False
-        if name in again or not state.ledger.is_done(bases[name]):
-            return True
-        return found.tool.effect == "repeatable" and state.ledger.was_otherwise(bases[name], made)
-
-    for name, found in acts.items():
-        if found.tool.effect != "once" or name in again or not (made := order.get(bases[name])):
-            continue
-        at = made[-1]
-        change = next((other for other in graph.upstream(name) if changes(other, at)), None)
-        if change is not None:
-            maker = _maker(state, found.tool.id, bases[name])
-            yield _told(name, found.tool.id, maker, change, acts[change].tool.id)
-
-
-def planned_before(
-    state: State, new: Collection[Step], constants: Mapping[StepId, ConstantCall]
-) -> Iterator[str]:
-    """The new steps of a next part that make a call which a plan has made whose steps are gone, as far as their words tell it."""
-    for step in new:
-        found = constants.get(step.step_id)
-        if found is None or found.tool.effect != "once" or step.repeat:
-            continue
-        base = state.constant_base(found)
-        if state.ledger.is_done(base) and (maker := _maker(state, found.tool.id, base)) not in state.steps:
-            yield made_before(step.step_id, found.tool.id, maker)
+    return told_behind(
+        step.step.step_id, tool.id, maker_of(state, tool.id, base), change.step_id, change.tool_id
+    )
 
 
 def made_before(name: StepId, tool_id: ToolId, maker: StepId) -> str:
@@ -178,12 +134,22 @@ def made_before(name: StepId, tool_id: ToolId, maker: StepId) -> str:
     )
 
 
-def _maker(state: State, tool_id: ToolId, base: str) -> StepId:
+def failed_before(state: State, tool_id: ToolId, bases: Collection[str], before: int) -> str:
+    """Asks what is meant by a call of one of these contents, which failed in a plan before this version, where its step or a later plan
+    has made another one since; empty if none has."""
+    if (found := state.mended(bases, before)) is not None:
+        step, call = found
+        return told_mended(step, call, bases, stands=step.step.step_id in state.steps)
+    instead = state.made_instead(tool_id, bases, before)
+    return told_instead(*instead) if instead is not None else ""
+
+
+def maker_of(state: State, tool_id: ToolId, base: str) -> StepId:
     made = state.made.get(tool_id) or ()
     return next((call.step_id for call in reversed(made) if base_of(call.key) == base), "")
 
 
-def _told(name: StepId, tool_id: ToolId, maker: StepId, change: StepId, by: ToolId) -> str:
+def told_behind(name: StepId, tool_id: ToolId, maker: StepId, change: StepId, by: ToolId) -> str:
     return (
         f"step {name!r} makes the call of {tool_id!r} that {f'step {maker!r}' if maker else 'an earlier plan'} has made, and waits for an "
         f"effect that came after that, step {change!r} ({by}): leave it out if what was done counts (refer to it as it is), or do "

@@ -1,0 +1,223 @@
+"""What the words of a new plan show to be done already: it is asked with the plan, before anything of it runs.
+
+What only shows when its references are read is asked then (`changes`, `restated`, `made_instead`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from replan.core.again.changes import failed_before, made_before, maker_of, told_behind
+from replan.core.calls.site import ONLY, Slot, items_in_words
+from replan.core.plan.constant import ConstantCall
+from replan.core.plan.graph import Graph
+from replan.core.references.refs import Reference, has_references, listed, whole
+from replan.core.state.restated import Planned, told_again
+from replan.core.state.task import State, ids_of
+from replan.core.state.written import Written, words_of
+from replan.core.types import JsonObject, Step, StepId, ToolSpec
+
+_MOST_ITEMS = 1_000
+"""Of one list; those after them are looked at when they are called."""
+
+
+class _Call(NamedTuple):
+    """A call that a step of the plan makes."""
+
+    step: Step
+    slot: Slot
+    tool: ToolSpec
+    values: JsonObject
+    """The parameters that are written as values; those of an item that is a value among them."""
+    base: str
+    """What it calls; empty where that is not known yet."""
+    again: bool
+    """It says `repeat`."""
+
+
+@dataclass(slots=True)
+class PlannedAgain:
+    """The new steps of a plan beside what is done in the task."""
+
+    state: State
+    new: Collection[Step]
+    steps: Collection[Step]
+    """All steps of the plan, those that stay included."""
+    graph: Graph
+    constants: Mapping[StepId, ConstantCall]
+    resolve: Callable[[str], ToolSpec | None]
+    goes_on: bool
+    """The plan goes on from a first part."""
+
+    def asked(self) -> Iterator[str]:
+        """One text for each step that has to say what it means."""
+        calls = {step.step_id: list(self._calls(step)) for step in self.new}
+        wrote = self._written()
+        often = Counter(one.base for mine in calls.values() for one in mine if one.base)
+        volatile = {
+            name
+            for step in self.new
+            for name, tool in self._named(step)
+            if tool is not None and tool.effect == "reads" and tool.volatile
+        }
+        for name, mine in calls.items():
+            once = [one for one in mine if one.tool.effect == "once" and not one.again]
+            if text := self._before(once) if self.goes_on else self._behind(name, once, calls):
+                yield text
+                continue
+            told = {one.slot: text for one in once if often[one.base] == 1 and (text := self._instead(one))}
+            told = told or {one.slot: text for one in once if (text := self._restated(one, wrote, volatile))}
+            if told:
+                yield f"step {name!r}{_places(list(told))}: {next(iter(told.values()))}"
+
+    # ── what a step calls ──
+
+    def _calls(self, step: Step) -> Iterator[_Call]:
+        if (found := self.constants.get(step.step_id)) is not None:
+            base = self.state.constant_base(found)
+            yield _Call(step, ONLY, found.tool, found.parameters, base, step.repeat)
+            return
+        items = listed(step.for_each) if step.for_each is not None else None
+        places = [None] if items is None else range(min(len(items), _MOST_ITEMS))
+        for one in step.actions or (step,):
+            tool = self.resolve(one.tool)
+            if tool is None or tool.effect == "reads":
+                continue
+            action_id = None if one is step else one.action_id  # type: ignore[union-attr]
+            for at in places:
+                slot = Slot(action_id, at)
+                yield self._call(
+                    step, slot, tool, items[at] if items is not None and at is not None else None
+                )
+
+    def _call(self, step: Step, slot: Slot, tool: ToolSpec, item: Any) -> _Call:
+        written = words_of(step, slot)
+        values = {
+            name: value
+            for name, value in ((name, _filled(one, item)) for name, one in written.items())
+            if not has_references(value)
+        }
+        needed = tool.parameters.get("required", ())
+        known = len(values) == len(written) and all(name in values for name in needed)
+        again = step.repeat or any(one.repeat for one in step.actions if one.action_id == slot.action_id)
+        return _Call(step, slot, tool, values, self.state.base(tool, values) if known else "", again)
+
+    # ── what is asked ──
+
+    def _before(self, once: Sequence[_Call]) -> str:
+        """A part that makes a call which a plan has made whose steps are gone; of a list all have to be such."""
+        ledger, steps = self.state.ledger, self.state.steps
+        if not once or (
+            once[0].step.for_each and not all(one.base and ledger.is_done(one.base) for one in once)
+        ):
+            return ""
+        for one in once:
+            if one.base and ledger.is_done(one.base):
+                maker = maker_of(self.state, one.tool.id, one.base)
+                if maker not in steps:
+                    return made_before(one.step.step_id, one.tool.id, maker)
+        return ""
+
+    def _behind(self, name: StepId, once: Sequence[_Call], calls: Mapping[StepId, Sequence[_Call]]) -> str:
+        """A done call that the plan puts behind an effect which comes after it. Of a list that shows later: it may go on with a rest."""
+        order = self.state.ledger.order()
+        for one in once:
+            if one.slot.item is not None or one.step.when or not (made := order.get(one.base)):
+                continue
+            upstream = (other for other in self.graph.upstream(name) if other in calls)
+            for other in upstream:
+                if (by := self._changes(calls[other], made[-1])) is not None:
+                    maker = maker_of(self.state, one.tool.id, one.base)
+                    return told_behind(name, one.tool.id, maker, other, by.tool.id)
+        return ""
+
+    def _changes(self, calls: Sequence[_Call], made: int) -> _Call | None:
+        """One of these calls that is an effect after this place among the effects."""
+        ledger = self.state.ledger
+        for one in calls:
+            if one.step.when or not one.base:
+                continue
+            if one.again or not ledger.is_done(one.base):
+                return one
+            if one.tool.effect == "repeatable" and ledger.was_otherwise(one.base, made):
+                return one
+        return None
+
+    def _instead(self, one: _Call) -> str:
+        """A call that failed and that a later plan left out, making others of its tool."""
+        if not one.base or self.state.ledger.is_done(one.base):
+            return ""
+        return failed_before(self.state, one.tool.id, (one.base,), self.state.plans + 1)
+
+    def _restated(self, one: _Call, wrote: Written, volatile: Collection[str]) -> str:
+        """A done call whose references come to something else by now: by readings that are made anew, or an effect had once more."""
+        made = self.state.made.get(one.tool.id)
+        if not made or one.base:
+            return ""
+        names = tuple(words_of(one.step, one.slot))
+        forms = wrote.forms(one.step, self.state.plans + 1, one.slot, names)
+        anew = [
+            name
+            for name, form in forms.items()
+            if form.cone.again or not form.cone.readings.isdisjoint(volatile)
+        ]
+        if not anew or (self.goes_on and not one.values and all(form.shown for form in forms.values())):
+            return ""  # only readings tell which one it is: that shows when they are made
+        found = self.state.restated.find_planned(
+            Planned(forms, one.values, anew), one.tool, made, self.state.plans + 1
+        )
+        return "" if found is None else told_again(found, "may have another value by now")
+
+    # ── how the plan is written ──
+
+    def _written(self) -> Written:
+        state = self.state
+        here = {name: step for step in self.steps for name in ids_of(step)}
+        new = {step.step_id for step in self.new}
+
+        def words(name: str, version: int) -> Step | None:
+            return here.get(name) or state.words_of(name, version)
+
+        def only_reads(step: Step) -> bool:
+            if step.step_id not in new:
+                return state.restated.only_reads(step)
+            return all(tool is not None and tool.effect == "reads" for _, tool in self._named(step))
+
+        return Written(words, only_reads)
+
+    def _named(self, step: Step) -> list[tuple[str, ToolSpec | None]]:
+        if not step.actions:
+            return [(step.step_id, self.resolve(step.tool))]
+        return [(one.action_id, self.resolve(one.tool)) for one in step.actions]
+
+
+def _places(slots: Sequence[Slot]) -> str:
+    """Which of a step's calls: only these are told, and only these are to be left out."""
+    items = [slot.item for slot in slots if slot.item is not None]
+    if items:
+        return f", {items_in_words(sorted(set(items)))}"
+    return f", {slots[0].words()}" if slots[0].action_id is not None else ""
+
+
+def _filled(written: Any, item: Any) -> Any:
+    """The value with the item put in where it is a value; as it is written else."""
+    if item is None or has_references(item):
+        return written
+    if isinstance(written, str):
+        return _of_item(ref, item, written) if (ref := whole(written)) is not None else written
+    if isinstance(written, dict):
+        return {name: _filled(one, item) for name, one in written.items()}
+    if isinstance(written, list):
+        return [_filled(one, item) for one in written]
+    return written
+
+
+def _of_item(ref: Reference, item: Any, written: str) -> Any:
+    if ref.head != "item":
+        return written
+    if not ref.path:
+        return item
+    return item.get(ref.path, written) if isinstance(item, dict) else written

@@ -1,0 +1,239 @@
+"""How plans write the parameters of their calls: what they choose themselves, and what they leave to what other steps give.
+
+Two parameters are told apart by what plans write in them, and in the steps that they go by. What a reading gives is no choice of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from replan.core.calls.site import Slot
+from replan.core.calls.things import things_of
+from replan.core.ids import canonical, digest
+from replan.core.references.refs import (
+    Reference,
+    has_references,
+    listed,
+    meaning,
+    references,
+    rewritten,
+    whole,
+)
+from replan.core.types import Action, JsonObject, Step, StepId
+
+_DEEP = 50
+"""Steps that refer to one another, as far as they are followed."""
+_BLANK = "${}"
+"""What stands for a reference where only what is written around it counts."""
+_OF_ITEM = frozenset({"item", "index"})
+_NONE: frozenset[str] = frozenset()
+
+
+class Cone(NamedTuple):
+    """What a step goes by, and what that goes by."""
+
+    choices: frozenset[str] = _NONE
+    """What plans have written there: the values that readings are given, and every effect."""
+    tools: frozenset[str] = _NONE
+    readings: frozenset[StepId] = _NONE
+    """The steps and actions that only read."""
+    again: bool = False
+    """Among them is an effect that is had once more."""
+
+
+class Form(NamedTuple):
+    """How one parameter is written, whatever the steps are called that it refers to."""
+
+    cone: Cone
+    text: str
+    """What is written around its references."""
+    paths: Mapping[str, frozenset[str]]
+    """By the tools of what it refers to: the paths into that."""
+    shown: str
+    """Its references; empty for a value."""
+    again: bool = False
+    """It refers to a reading that the plan says it makes again."""
+
+    @property
+    def key(self) -> str:
+        """The same for all that may be written alike."""
+        return digest(canonical(sorted(self.cone.choices)))
+
+    def may_be(self, other: Form | None) -> bool:
+        """True if nothing that plans have written tells the two apart."""
+        if other is None or self.cone.choices != other.cone.choices:
+            return False
+        if self.text != other.text and _BLANK not in (self.text, other.text):
+            return False
+        if shared := self.paths.keys() & other.paths.keys():
+            return all(self.paths[tools] == other.paths[tools] for tools in shared)
+        on_the_way = not self.cone.tools.isdisjoint(other.cone.tools)  # one reading more stands between
+        return on_the_way or _all(self.paths) == _all(other.paths)
+
+
+def _all(paths: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    return _NONE.union(*paths.values())
+
+
+@dataclass(slots=True)
+class Written:
+    """The words of plans; it keeps what it has found of them."""
+
+    words: Callable[[str, int], Step | None]
+    """The step, or that of the action, of this name, as the plan of this version has it."""
+    only_reads: Callable[[Step], bool]
+    """Whether the step has no effect, as far as is known."""
+    _cones: dict[tuple[int, str], Cone] = field(default_factory=dict)
+    _latest: tuple[Step, int, Slot, tuple[str, ...], dict[str, Form]] | None = None
+    """What was looked at last: the items of a list are written in the same words."""
+
+    def forms(self, step: Step, version: int, slot: Slot, names: tuple[str, ...]) -> dict[str, Form]:
+        """How these parameters are written, without those that only the value of an item tells; one that is left out is that of
+        the metadata."""
+        item = self._item(step, slot)
+        place = slot if item is not None else slot._replace(item=None)
+        known = self._latest
+        if known is None or known[0] is not step or known[1:4] != (version, place, names):
+            words = words_of(step, slot)
+            forms = {
+                name: self._form(words.get(name, f"${{metadata.{name}}}"), version, item) for name in names
+            }
+            told = {name: form for name, form in forms.items() if form is not None}
+            known = self._latest = (step, version, place, names, told)
+        return known[4]
+
+    def _item(self, step: Step, slot: Slot) -> Any:
+        """The item as the plan writes it, where it refers to something; None: its value tells it."""
+        items = listed(step.for_each) if step.for_each and slot.item is not None else None
+        item = (
+            items[slot.item]
+            if items is not None and slot.item is not None and slot.item < len(items)
+            else None
+        )
+        return item if item is not None and has_references(item) else None
+
+    def _form(self, written: Any, version: int, item: Any) -> Form | None:
+        if not has_references(written):
+            text = digest(canonical(written))
+            return Form(Cone(frozenset([text])), text, {}, "")
+        heads = list(references(written))
+        if any(ref.head in _OF_ITEM for ref in heads):
+            inner = _in_item(written, item)
+            return None if inner is None else self._form(inner, version, None)
+        found = [self._of(ref, version) for ref in heads]
+        blank = rewritten(written, _blank)
+        shape = [] if isinstance(blank, str) else [digest(canonical(blank))]
+        paths: dict[str, set[str]] = {}
+        for ref, step in zip(heads, (self.words(ref.head, version) for ref in heads), strict=True):
+            tools = " ".join(sorted(_tools(step, ref))) if step is not None else meaning(ref)
+            paths.setdefault(tools, set()).add(meaning(ref._replace(head="", action=None)))
+        return Form(
+            Cone(
+                _NONE.union(shape, *(one.choices for one in found)),
+                _NONE.union(*(one.tools for one in found)),
+                _NONE.union(*(one.readings for one in found)),
+                any(one.again for one in found),
+            ),
+            blank if isinstance(blank, str) else shape[0],
+            {tools: frozenset(texts) for tools, texts in paths.items()},
+            ", ".join(dict.fromkeys(ref.raw for ref in heads)),
+            any(self._is_made_again(ref, version) for ref in heads),
+        )
+
+    def _is_made_again(self, ref: Reference, version: int) -> bool:
+        step = self.words(ref.head, version)
+        return step is not None and step.repeat and self.only_reads(step)
+
+    def _of(self, ref: Reference, version: int, depth: int = 0) -> Cone:
+        """What a reference goes by."""
+        step = self.words(ref.head, version) if depth < _DEEP else None
+        if step is None:
+            return Cone(frozenset([meaning(ref)]))
+        return self._cone(step, version, _action(step, ref), depth + 1)
+
+    def _cone(self, step: Step, version: int, alone: Action | None, depth: int) -> Cone:
+        name = alone.action_id if alone is not None else step.step_id
+        if (known := self._cones.get((version, name))) is not None:
+            return known
+        meant = [alone] if alone is not None else step.actions or [step]
+        written: list[Any] = [[[one.tool, one.parameters] for one in meant], step.for_each or ""]
+        reads = self.only_reads(step)
+        own = (
+            {digest(canonical(rewritten(written, _blank)))} if not reads or _chooses(written) else set[str]()
+        )
+        if reads:
+            own.update(self._changes(step, meant, version))
+        parts = [self._of(ref, version, depth) for ref in references(written) if ref.head not in _OF_ITEM]
+        found = Cone(
+            _NONE.union(own, *(one.choices for one in parts)),
+            _NONE.union([one.tool for one in meant], *(one.tools for one in parts)),
+            _NONE.union([name] if reads else [], *(one.readings for one in parts)),
+            (not reads and (step.repeat or any(one.repeat for one in meant)))
+            or any(one.again for one in parts),
+        )
+        self._cones[version, name] = found
+        return found
+
+    def _changes(self, step: Step, meant: Sequence[Action | Step], version: int) -> Iterator[str]:
+        """The effects that a reading waits for and that are about the same thing: it reads what they have made."""
+        mine = [_constants(one.parameters) for one in meant]
+        for name in step.dependencies:
+            other = self.words(name, version)
+            if other is None or self.only_reads(other):
+                continue
+            for one in other.actions or [other]:
+                theirs = things_of(_constants(one.parameters))
+                if any(things_of(parameters).meet(theirs) for parameters in mine if parameters):
+                    yield digest(canonical(rewritten([one.tool, one.parameters], _blank)))
+
+
+def words_of(step: Step, slot: Slot) -> JsonObject:
+    """The parameters of this call as the plan has written them."""
+    actions = (one.parameters for one in step.actions if one.action_id == slot.action_id)
+    return next(actions, step.parameters)
+
+
+def _action(step: Step, ref: Reference) -> Action | None:
+    return next((one for one in step.actions if one.action_id in (ref.head, ref.action)), None)
+
+
+def _tools(step: Step, ref: Reference) -> list[str]:
+    alone = _action(step, ref)
+    return [alone.tool] if alone is not None else [one.tool for one in step.actions] or [step.tool]
+
+
+def _blank(ref: Reference) -> str:
+    return meaning(ref) if ref.head in _OF_ITEM else _BLANK
+
+
+def _chooses(written: list[Any]) -> bool:
+    """True if a reading is given some value that a plan has written."""
+    calls, items = written
+    given = listed(items) if items else None
+    return any(
+        value != _BLANK for value in _leaves(rewritten([[one for _, one in calls], given or []], _blank))
+    )
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _leaves(one)
+    else:
+        yield value
+
+
+def _constants(parameters: JsonObject) -> JsonObject:
+    return {name: value for name, value in parameters.items() if not has_references(value)}
+
+
+def _in_item(written: Any, item: Any) -> Any:
+    """What the plan writes in the item where this parameter is the item, or a field of it; None if it is neither."""
+    ref = whole(written) if isinstance(written, str) and item is not None else None
+    if ref is None or ref.head != "item":
+        return None
+    return item if not ref.path else item.get(ref.path) if isinstance(item, dict) else None
