@@ -14,6 +14,7 @@ from replan.core.again.changes import failed_before, made_before, maker_of, told
 from replan.core.calls.site import ONLY, Slot, items_in_words
 from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
+from replan.core.recovery.in_part import of_this_alone
 from replan.core.references.refs import Reference, has_references, listed, whole
 from replan.core.state.restated import Planned, told_again
 from replan.core.state.task import State, ids_of
@@ -71,7 +72,8 @@ class PlannedAgain:
             told = {one.slot: text for one in once if often[one.base] == 1 and (text := self._instead(one))}
             told = told or {one.slot: text for one in once if (text := self._restated(one, wrote, volatile))}
             if told:
-                yield f"step {name!r}{_places(list(told))}: {next(iter(told.values()))}"
+                slot, text = next(iter(told.items()))
+                yield f"step {name!r}{_places(list(told))}: {of_this_alone(once[0].step, slot)}{text}"
 
     # ── what a step calls ──
 
