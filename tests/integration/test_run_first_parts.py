@@ -636,6 +636,8 @@ def test_killed_at_any_point_it_goes_on_with_the_next_part_and_does_nothing_twic
         {"steps": [], "cannot": "All steps are done already; there is nothing more to plan."},
         {"steps": [], "ask_first": "Shall I do anything else?"},
         {"steps": [], "more": "No more steps."},
+        {**LOOK, "more": "No more steps."},
+        {**LOOK, "more": "not needed"},
     ],
 )
 @pytest.mark.parametrize("done", [True, False])

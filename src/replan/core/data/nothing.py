@@ -27,6 +27,9 @@ _NOTHING_IS_LEFT = re.compile(
 )
 
 
+_IS_DONE = re.compile(
+    rf"(?:all\s+)?{_DONE}\W*|(?:none|not|nothing)\s+(?:is\s+)?(?:needed|required|necessary)\W*", re.IGNORECASE
+)
 _BUT = re.compile(
     r"\b(?:except|but|however|not|cannot|unless|until|only|fail\w*|missing|lack\w*)\b|n['’]t\b", re.IGNORECASE
 )
@@ -36,6 +39,8 @@ _BUT = re.compile(
 def says_nothing_is_left(text: str) -> bool:
     """True of words that may say so. Nothing may hang on it but that somebody looks whether it is so."""
     said = text[:2_000]
+    if _IS_DONE.fullmatch(said.strip()):
+        return True
     return _NOTHING_IS_LEFT.search(said) is not None and _BUT.search(said) is None
 
 

@@ -58,6 +58,10 @@ class InPlace:
         """True if a plan declines only because all is done."""
         return self._rest and self._judged and says_nothing_is_left(plan.cannot or plan.ask_first)
 
+    def no_more(self, answer: JsonObject) -> bool:
+        """True if what an answer says is still to be planned only says that nothing is."""
+        return self._rest and bool(answer.get("more")) and self._is_no_more(answer["more"])
+
     def doubt(self, answer: JsonObject, plan: Plan) -> str:
         """What an answer without steps says to readers that is no reason to have none: a question, or a refusal; else nothing."""
         if plan.steps or plan.declined or self._rest:

@@ -63,7 +63,12 @@ async def make_replan(
 
     def read(answer: Any) -> Planned:
         if not small:
-            planned = read_planned(answer, new_plan, check)
+            try:
+                planned = read_planned(answer, new_plan, check)
+            except Violations:
+                if not in_place.no_more(answer):
+                    raise
+                planned = read_planned({**answer, "more": None}, new_plan, check)
             if in_place.nothing_is_left(planned.plan):
                 return read_planned({"steps": []}, new_plan, check)
             check_no_steps(answer, planned.plan, in_place)

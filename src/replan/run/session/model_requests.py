@@ -18,7 +18,7 @@ _CHARACTERS = 4
 """Of a token, in logs that do not tell tokens."""
 _OFTEN = 16
 """Tokens of an answer between two looks at the limits."""
-_SURE = 0.8
+_SURE = 0.9
 """Of an estimate: an answer that fits is not broken off because its tokens are short."""
 
 
