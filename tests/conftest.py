@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+import shared
 import thorough
-from postgres_server import PostgresServer, end_shared, missing, new_folder, sql_at
+from postgres_server import PostgresServer, end_shared, missing, sql_at
 
 gc.disable()  # while tests are collected: all that is made then stays
 
@@ -34,6 +35,9 @@ WAITING = frozenset(
 """Modules whose tests wait, for processes or for time to pass: they begin first, and others compute meanwhile."""
 
 
+DATABASES = "databases"
+
+
 def pytest_xdist_auto_num_workers() -> int | None:
     """More processes than cores, since there are always some whose test waits."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
@@ -42,18 +46,15 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return cores + (cores + 1) // 2
 
 
-SHARED_SERVER = "REPLAN_TESTS_POSTGRES"
-"""The variable that tells every test process of a run in which folder the database server is that they share."""
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):  # not one of several processes, or what starts them
-        os.environ[SHARED_SERVER] = str(new_folder())
+    if not hasattr(config, "workerinput"):  # the only test process, or what starts the others
+        shared.begin()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput") and (folder := os.environ.pop(SHARED_SERVER, None)):
-        end_shared(Path(folder))
+    if not hasattr(config, "workerinput"):
+        end_shared(shared.folder(DATABASES))
+        shared.end()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -94,7 +95,7 @@ def postgres_server() -> PostgresServer:
     """A server that all test processes share, started by the first test that wants it. Who kills one starts his own."""
     if (why := missing()) is not None:
         pytest.skip(why)
-    return PostgresServer.shared(Path(os.environ[SHARED_SERVER]))
+    return PostgresServer.shared(shared.folder(DATABASES))
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,7 @@ class PostgresServer:
         disk_bytes: int | None = None,
     ) -> None:
         """`disk_bytes`: a disk in memory of that size for its data, where one may be mounted (see `limited`)."""
-        self.folder = folder or new_folder()
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="rpg", dir="/tmp"))  # short: a socket's path is
         self._user = _other_user()
         self._bin = self._binaries()
         self.data = self.folder / "data"
@@ -86,7 +86,6 @@ class PostgresServer:
     def shared(cls, folder: Path) -> Self:
         """The server that lives in this folder, whoever started it; it is started where nobody has yet."""
         made = folder / "made"
-        folder.mkdir(exist_ok=True)
         with FileLock(folder / "lock"):
             if not made.exists():
                 server = cls(folder)
@@ -242,19 +241,13 @@ class PostgresServer:
             raise RuntimeError(f"{name}: {done.stderr or done.stdout}")
 
 
-def new_folder() -> Path:
-    """Where a server may live."""
-    return Path(tempfile.mkdtemp(prefix="rpg", dir="/tmp"))  # short: a socket's path is
-
-
 def end_shared(folder: Path) -> None:
-    """End the server that tests have shared in this folder, if they have, and remove the folder."""
+    """End the server that tests have shared in this folder, if they have."""
     with contextlib.suppress(FileNotFoundError):
         postmaster = int((folder / "data" / "postmaster.pid").read_text().splitlines()[0])
         for pid in (postmaster, *_children(postmaster)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def sql_at(address: str, *statements: str) -> str:

@@ -8,14 +8,14 @@ import pty
 import re
 import select
 import struct
-import subprocess
 import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cli_process import COMMAND, environment
+import warm_command
+from cli_process import environment
 
 _LONGEST_SECS = 60.0
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -24,7 +24,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 class Terminal:
     """What a person sees and does. `shown`: all that was written so far, without colours and movements."""
 
-    def __init__(self, process: subprocess.Popen[bytes], end: int) -> None:
+    def __init__(self, process: warm_command.Process, end: int) -> None:
         self._process = process
         self._end = end
         self._read = bytearray()
@@ -73,23 +73,11 @@ def at_a_terminal(*arguments: str, cwd: Path) -> Iterator[Terminal]:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
 
-    def take_terminal() -> None:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-    process = subprocess.Popen(
-        [*COMMAND, *arguments],
-        cwd=cwd,
-        env=environment(cwd, {"TERM": "xterm"}),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-        preexec_fn=take_terminal,
-    )
+    process = warm_command.Process(arguments, cwd, environment(cwd, {"TERM": "xterm"}), terminal=theirs)
     os.close(theirs)
     try:
         yield Terminal(process, ours)
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
         os.close(ours)

@@ -4,13 +4,14 @@ Most of what a short command costs is its imports. Each call is a process of its
 arguments, folder, environment, streams and exit code, which begins at `python -m replan.cli`.
 
 Run as a program, this file is the process that is forked from: it waits at the socket of its first argument, and ends
-when its standard input does.
+when that is gone.
 """
 
 from __future__ import annotations
 
 import array
 import atexit
+import fcntl
 import gc
 import importlib
 import json
@@ -22,13 +23,17 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
+import termios
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
+
+from filelock import FileLock
+
+import shared
 
 PRELOADED = (
     *("replan.app", "replan.store.sqlite", "replan.llm.fallback", "replan.llm.opening", "replan.llm.wire"),
@@ -48,6 +53,7 @@ PRELOADED = (
     *("replan.store.postgres.store", "replan.engine.procrastinate.worker", "replan.projections.json_lines"),
 )
 """Imported before the first fork, with all of `replan.cli`; nothing of these starts a thread."""
+_LOOK_SECS = 1.0
 
 
 # ── the test's side ──
@@ -64,8 +70,10 @@ class Process:
         stdin: str = "",
         *,
         apart: bool = True,
+        terminal: int | None = None,
     ) -> None:
-        """`apart=False`: what it writes to stderr goes where the tests' own does."""
+        """`apart=False`: what it writes to stderr goes where the tests' own does. `terminal`: all its streams, in a
+        session of its own."""
         self.args = [sys.executable, "-m", "replan.cli", *arguments]
         self.returncode: int | None = None
         self._stdin = stdin.encode("utf-8")
@@ -76,9 +84,11 @@ class Process:
         self.stderr: IO[str] = open(err, encoding="utf-8")  # noqa: SIM115
         with socket.socket(socket.AF_UNIX) as asked:
             asked.connect(_server())
-            request = {"arguments": arguments, "cwd": str(cwd), "env": dict(env)}
+            session = terminal is not None
+            request = {"arguments": arguments, "cwd": str(cwd), "env": dict(env), "session": session}
             ours = [given, told_out, told_err]
-            asked.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", ours))])
+            streams = ours if terminal is None else [terminal] * 3
+            asked.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", streams))])
             asked.sendall(json.dumps(request).encode() + b"\n")
             for each in ours:
                 os.close(each)
@@ -150,7 +160,7 @@ import array, json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as asked:
     asked.connect({_server()!r})
     asked.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))])
-    request = {{"arguments": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.environ)}}
+    request = {{"arguments": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.environ), "session": False}}
     asked.sendall(json.dumps(request).encode() + b"\\n")
     answers = asked.makefile("rb")
     answers.readline()
@@ -164,28 +174,22 @@ with socket.socket(socket.AF_UNIX) as asked:
 
 @cache
 def _server() -> str:
-    """The socket of the process that is forked from: one for each worker, started when it is first needed."""
-    folder = tempfile.mkdtemp(prefix="replan-warm-")
-    path = str(Path(folder) / "s")
-    server = subprocess.Popen(
-        [sys.executable, __file__, path],
-        env={"PATH": os.environ.get("PATH", "")},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert server.stdin is not None
-    assert server.stdout is not None
-
-    def end() -> None:
-        server.stdin.close()  # type: ignore[union-attr]
-        server.stdout.close()  # type: ignore[union-attr]
-        server.wait()
-        Path(path).unlink(missing_ok=True)
-        Path(folder).rmdir()
-
-    atexit.register(end)
-    assert server.stdout.readline() == b"ready\n"
+    """The socket of the process that is forked from, which all test processes share, started when it is first needed."""
+    folder = shared.folder("warm")
+    path = str(folder / "s")
+    with FileLock(folder / "lock"):
+        if not (folder / "s").exists():
+            server = subprocess.Popen(
+                [sys.executable, __file__, path],
+                env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(Path(shared.__file__).parent)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"ready\n"
+            server.stdout.close()
+            server.returncode = 0  # it goes on when this process ends
     return path
 
 
@@ -200,6 +204,12 @@ def _preload() -> None:
             importlib.import_module(module.name)
     for name in PRELOADED:
         importlib.import_module(name)
+    import typer.main
+
+    from replan.cli.tree import app
+
+    typer.main.get_command = cache(typer.main.get_command)
+    typer.main.get_command(app)  # the tree of commands, which is the same for each
     gc.collect()
     gc.freeze()
 
@@ -212,8 +222,9 @@ def _serve(path: str) -> dict[str, Any]:
         os.write(1, b"ready\n")
         while True:
             _reap()
-            ready, _, _ = select.select([listener, 0], [], [])
-            if 0 in ready:
+            if not select.select([listener], [], [], _LOOK_SECS)[0]:
+                if Path(path).exists():
+                    continue
                 os._exit(0)
             asked, _ = listener.accept()
             if os.fork() == 0:
@@ -248,6 +259,9 @@ def _run_for(asked: socket.socket) -> dict[str, Any]:
 
 
 def _become(request: dict[str, Any]) -> None:
+    if request["session"]:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
@@ -259,7 +273,21 @@ def _become(request: dict[str, Any]) -> None:
     sys.argv = ["-m", *request["arguments"]]
 
 
+def _end(code: int) -> None:
+    """As the interpreter ends, but for taking itself apart: that would copy most of what it shares with the others."""
+    threading._shutdown()  # type: ignore[attr-defined] # waits for threads
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
     _preload()
     _become(_serve(sys.argv[1]))
-    runpy.run_module("replan.cli", run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module("replan.cli", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            _end(end.code or 0)
+        raise
