@@ -36,6 +36,8 @@ WAITING = frozenset(
 
 
 DATABASES = "databases"
+GARBAGE = (20_000, 10, 10)
+"""How often garbage is looked for: more seldom than a program does, as what pytest keeps of each test makes it take long."""
 
 
 def pytest_xdist_auto_num_workers() -> int | None:
@@ -174,4 +176,5 @@ def pytest_collection_finish() -> None:
     """What collecting has made stays to the end: who looks at all objects, as tests of leaks do, need not look at it."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GARBAGE)
     gc.enable()

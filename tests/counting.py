@@ -18,7 +18,6 @@ def calls_in(work: Callable[[], object]) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
-    gc.collect()
     gc.disable()  # finalizers of other tests' rubbish would be counted
     before = sys.getprofile()
     sys.setprofile(counted)

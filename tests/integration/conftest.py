@@ -1,7 +1,8 @@
-"""What tests of workers share."""
+"""What tests of workers share, and tests of leaks."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -21,3 +22,10 @@ def here_anew(postgres_new_database: str, postgres_server: PostgresServer) -> It
     """Where nobody has made a table yet."""
     with here_on(postgres_new_database, postgres_server) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def young_garbage() -> None:
+    """Collections look only at what the tests of the module have made: there are many of them."""
+    gc.collect()
+    gc.freeze()  # for good: `unfreeze` would bring back what collecting the tests has made

@@ -237,6 +237,9 @@ async def held_at_rest(others: Collection[threading.Thread] = ()) -> Held:
     for thread in threading.enumerate():
         if thread not in others and not thread.name.startswith(("asyncio_", "MainThread")):
             await asyncio.to_thread(thread.join, 10)
+    gc.collect()
+    for _ in range(10):  # the loop closes generators that were only dropped
+        await asyncio.sleep(0)
     return held()
 
 

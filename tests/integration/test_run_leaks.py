@@ -7,7 +7,6 @@ import gc
 import threading
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,25 +15,16 @@ from leak_real import NOTHING, beyond, first_run, held, held_at_rest, some_runs
 
 from replan.core.limits.policy import Budget
 
+pytestmark = pytest.mark.usefixtures("young_garbage")
 BYTES_A_RUN = 1_000
 """What a run may add to the memory at most, on average: far less than its own log, and room for what is cached."""
 BYTES_AT_ALL = 300_000
-
-
-@pytest.fixture
-def young_garbage() -> Iterator[None]:
-    """Collections look only at what the test has made: there are many of them."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def test_every_limit_of_a_task_is_drawn() -> None:
     assert {*LIMITS, "task_timeout_secs"} == Budget.model_fields.keys()
 
 
-@pytest.mark.usefixtures("young_garbage")
 @pytest.mark.parametrize("seeds", [range(60), pytest.param(range(1_000), marks=pytest.mark.prove)], ids=len)
 def test_nothing_is_left_of_a_disturbed_task(seeds: range, tmp_path: Path) -> None:
     ends: Counter[str] = Counter()

@@ -24,7 +24,7 @@ from replan.run.service.event_stream import Line
 from replan.store.sqlite import SqliteStore
 from replan.testing import FakeSource, ScriptedEndpoint, ScriptedModel
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("young_garbage")]
 
 ONE = plan(step("a", "hold"))
 

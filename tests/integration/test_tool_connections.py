@@ -31,7 +31,7 @@ from replan.tools.remote import RemoteSource
 from replan.tools.remote.keys import Keys
 from replan.tools.remote.server import running
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("young_garbage")]
 AT_ONCE = 30
 NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
 ADD = {

@@ -75,16 +75,22 @@ One = Callable[[Any, int], tuple[Any, bytes]]
 
 
 def in_pieces(
-    value: Any, one: One, path: _Path = (), *, piece: int = PIECE, around: frozenset[int] = frozenset()
+    value: Any,
+    one: One,
+    path: _Path = (),
+    *,
+    piece: int = PIECE,
+    around: frozenset[int] = frozenset(),
+    large: bool = False,
 ) -> tuple[Any, list[bytes]]:
     """What `one` makes of the value, put together from its pieces; the JSON in parts that follow each other.
 
-    `around`: the identities of the lists and objects that the value stands in.
+    `around`: the identities of the lists and objects that the value stands in. `large`: it is known to be more than a piece.
     """
     if type(value) is str and len(value) > piece:
         made = [one(part, 0) for part in _parts_of_text(value, piece)]
         return "".join([part for part, _ in made]), [b'"', *(data[1:-1] for _, data in made), b'"']
-    if not isinstance(value, list | tuple | dict) or weight(value, piece) <= piece:
+    if not isinstance(value, list | tuple | dict) or not (large or weight(value, piece) > piece):
         plain, data = _tried(one, value, path, 0)
         return plain, [data]
     if id(value) in around:
@@ -95,10 +101,12 @@ def in_pieces(
     parts: list[bytes] = []
     if isinstance(value, dict):
         fields: dict[Any, Any] = {}
-        for _, batch, large in _batches(list(value.items()), piece):
-            if large:
+        for _, batch, alone in _batches(list(value.items()), piece):
+            if alone:
                 [(name, item)] = batch
-                plain, written = in_pieces(item, one, (*path, str(name)), piece=piece, around=around)
+                plain, written = in_pieces(
+                    item, one, (*path, str(name)), piece=piece, around=around, large=True
+                )
                 named, head = _tried(one, {name: 0}, path, 0)
                 fields.update(dict.fromkeys(named, plain))
                 parts += [b",", head[1:-2], *written]
@@ -112,9 +120,9 @@ def in_pieces(
             check_keys(b"".join(parts))
         return fields, parts
     items: list[Any] = []
-    for first, batch, large in _batches(list(value), piece):
-        if large:
-            plain, written = in_pieces(batch[0], one, (*path, first), piece=piece, around=around)
+    for first, batch, alone in _batches(list(value), piece):
+        if alone:
+            plain, written = in_pieces(batch[0], one, (*path, first), piece=piece, around=around, large=True)
             items.append(plain)
             parts += [b",", *written]
         else:
