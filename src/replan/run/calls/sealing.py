@@ -11,7 +11,7 @@ from replan.core.data.pieces import weight
 from replan.core.data.preview import HEAD, TAIL
 from replan.core.secrets import MASK, KnownSecrets, Pieces, may_say_secret, secrets_of_schema
 from replan.core.types import ToolSpec
-from replan.errors import ToolCallError
+from replan.errors import StoreError, ToolCallError
 from replan.ports import KeptOutput
 from replan.run.session.outputs import Packed, Streamed, pack
 
@@ -70,7 +70,14 @@ def _masked(known: KnownSecrets, packed: Packed, limit: int) -> Packed:
 async def keep(run: Run, stream: AsyncIterable[bytes], media_type: str) -> KeptOutput:
     """Store what a tool gives piece by piece."""
     seen = _Seen(run, stream)
-    content = await run.parts.store.keep(seen)
+    try:
+        content = await run.parts.store.keep(seen)
+    except StoreError as error:
+        if not (
+            seen.broke or run.closed or run.state.ended
+        ):  # whoever gives it may have had an effect: no word of what became of the call
+            run.lose(error)
+        raise
     return KeptOutput(content, media_type, *seen.told(), masked=seen.masked)
 
 
@@ -85,8 +92,18 @@ class _Seen:
         self._tail = bytearray()
         self._text: codecs.IncrementalDecoder | None = codecs.getincrementaldecoder("utf-8")()
         self.masked = False
+        self.broke = False
+        """The stream itself has ended with an error."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for data in self._cleared():
+                yield data
+        except Exception:
+            self.broke = True
+            raise
+
+    async def _cleared(self) -> AsyncIterator[bytes]:
         clear = _Cleared(Pieces(self._secrets)) if self._secrets.any else None
         async for piece in self._stream:
             data = bytes(piece)

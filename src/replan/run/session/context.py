@@ -22,7 +22,7 @@ from replan.core.plain_calls import Recorded, spelled_out
 from replan.core.state.fold import apply
 from replan.core.state.task import State
 from replan.core.types import Usage
-from replan.errors import ReplanError, StaleWriter, StoreError
+from replan.errors import ReplanError, StaleWriter, StoreBusy, StoreError
 from replan.ports import Appended, Claim, Landing, NewArtifact
 from replan.run.session.dependencies import Parts
 from replan.run.session.feed import Standing
@@ -164,6 +164,13 @@ class Run:
             self.stopped = self.stopping = True
             self._loop.cancel()
 
+    def lose(self, error: StoreError) -> None:
+        """The store does not take what has to be kept, or is away: this drive ends, and what it was at is taken up again as after
+        a crash."""
+        if self.broken is None:
+            self.broken, self.stopping = error, True
+            asyncio.get_running_loop().call_soon(self.stop)
+
     def heard_by(self, listener: Callable[[], None] | None) -> None:
         """From now on this is called whenever people's events have been taken in."""
         self._listener = listener
@@ -297,9 +304,7 @@ class Run:
             found = StoreError(f"the log could not take what was recorded: {type(error).__name__}: {error}")
             found.__cause__ = error
             error = found
-        if self.broken is None:
-            self.broken = error
-            asyncio.get_running_loop().call_soon(self.stop)
+        self.lose(error)
         for waiter in batch.waiters:
             if not waiter.done():
                 waiter.set_exception(error)
@@ -325,13 +330,21 @@ class Run:
                 if made.artifact_id == artifact_id and made.kept is None:
                     return made.data
         await self._landed_with(artifact_id)
-        return await self.parts.store.artifact(task_id, artifact_id)
+        try:
+            return await self.parts.store.artifact(task_id, artifact_id)
+        except StoreBusy as away:
+            self.lose(away)
+            raise
 
     async def pieces(self, artifact_id: str) -> AsyncIterator[bytes]:
         """An artifact of this task, also one whose event is still on its way to the log."""
         await self._landed_with(artifact_id)
-        async for piece in self.parts.store.pieces(self.task_id, artifact_id):
-            yield piece
+        try:
+            async for piece in self.parts.store.pieces(self.task_id, artifact_id):
+                yield piece
+        except StoreBusy as away:
+            self.lose(away)
+            raise
 
     async def _landed_with(self, artifact_id: str) -> None:
         for batch in [*self._flying] if self._batch is None else [*self._flying, self._batch]:

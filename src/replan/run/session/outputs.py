@@ -12,6 +12,7 @@ from replan.beside import beside, seen_through
 from replan.core.data.pieces import PIECE, in_pieces, is_large
 from replan.core.data.preview import artifact_of, holds_binary
 from replan.core.data.strict_json import not_storable, read_strictly
+from replan.core.failures.faults import text_of
 from replan.core.ids import digest_of
 from replan.core.json_reader import read_in_pieces
 from replan.core.references.kept import (
@@ -62,11 +63,24 @@ def pack_small(value: Any) -> Packed | None:
 
 
 async def packed(value: Any, limit: int) -> Packed:
-    """`pack`, beside the event loop where the value is large."""
+    """`pack`, beside the event loop where the value is large.
+
+    Whatever goes wrong says nothing against the effect that whoever gave the value has had.
+    """
+    try:
+        return await _packed(value, limit)
+    except ToolCallError:
+        raise
+    except Exception as error:
+        text = f"the output cannot be kept: {text_of(error)}"
+        raise ToolCallError(text, kind="output", happened="unknown") from error
+
+
+async def _packed(value: Any, limit: int) -> Packed:
     if isinstance(value, KeptOutput):
         return _streamed(value)
     if isinstance(value, WithFiles):
-        around = await packed(value.value, limit)
+        around = await _packed(value.value, limit)
         files = {one.name: _streamed(one) for one in value.files}.values()
         return around._replace(
             files=tuple(one.artifact for one in files if one.artifact is not None),

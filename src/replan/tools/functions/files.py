@@ -76,9 +76,26 @@ class File:
             self.size, self.media_type = known.size, known.media_type or self.media_type
 
     async def keep(self, keep: Callable[[AsyncIterable[bytes], str], Awaitable[KeptOutput]] | None) -> None:
-        """Store it by `keep`, once; where nobody stores anything, it becomes a value. `ToolCallError` if it is too large for one."""
+        """Store it by `keep`, once; where nobody stores anything, it becomes a value. `ToolCallError` if it cannot be had, or is
+        too large for a value: whoever gives it may have had an effect by then, or has it as it is read, whatever the error says."""
         if self.kept is not None or self._as_value is not None:
             return
+        try:
+            await self._keep(keep)
+        except Exception as error:
+            from replan.core.failures.faults import classify
+
+            fault = classify(error)
+            said = (
+                str(error)
+                if isinstance(error, ToolCallError)
+                else f"the file cannot be kept: {fault.message}"
+            )
+            raise ToolCallError(
+                said, kind=fault.kind, status=fault.status, retry_after=fault.retry_after, happened="unknown"
+            ) from error
+
+    async def _keep(self, keep: Callable[[AsyncIterable[bytes], str], Awaitable[KeptOutput]] | None) -> None:
         async with contextlib.aclosing(aiter(self)) as pieces:
             if keep is not None:
                 self.kept = await keep(pieces, self.media_type)
