@@ -540,6 +540,8 @@ class TaskWaiting(Event):
     """Tokens that somebody outside may use."""
     paused: bool = False
     """A person has paused it, and has to say that it may go on."""
+    driven: bool | None = None
+    """Of a pause: whether somebody drove the task until then. None: an older release, which has not said."""
 
     @property
     def by_itself(self) -> float | None:

@@ -212,7 +212,7 @@ class Drive:
         run, pause = self.run, self.run.state.pause
         if pause is None or run.state.waiting is not None or run.state.cancel is not None:
             return False
-        wishes.stand_still(run)
+        wishes.stand_still(run, driven=False)
         await run.settle()
         await self._take_in()
         return run.state.waiting is not None

@@ -98,6 +98,20 @@ def test_the_time_in_which_a_task_waited_for_a_person_or_for_a_process_is_none_o
     assert 168 - 100 - view.idle == fold(log).active_secs
 
 
+def test_a_task_that_is_paused_while_nobody_drives_it_has_no_time_of_its_own_until_it_goes_on() -> None:
+    told = [
+        *UNDER_WAY,
+        (104, e.PauseRequested()),
+        (164, e.TaskWaiting(reason="paused", paused=True, driven=False)),
+        (174, e.ResumeRequested()),
+        (175, e.TaskResumed(driver="another")),
+        (176, ENDS[0].values[0]),
+    ]
+    log = records(told)
+    view = PictureState.of(log)
+    assert 176 - 100 - view.idle == fold(log).active_secs
+
+
 def test_every_request_of_a_model_call_is_counted_as_in_the_result() -> None:
     asked = e.LlmCallStarted(call_id="c9", role="planning", model="m", schema_name="s", prompt="p")
     told = e.LlmCallCompleted(

@@ -60,7 +60,7 @@ class PictureState(Board):
     def apply(self, record: e.Record) -> None:
         """Take one record."""
         self.round = max(self.round, record.round)
-        if type(record.event) is e.TaskResumed and self.last is not None:
+        if self.last is not None and fold.begins_drive(record.event):
             self._idle(record.ts - self.last)
         if not record.event.signal and record.seq:
             self.last = record.ts

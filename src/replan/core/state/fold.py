@@ -29,7 +29,7 @@ def apply(state: State, event: Recorded, ts: float, round: int = 0, seq: int | N
         state.last_seq = max(state.last_seq, seq)
     kind = type(event)
     if ts != state.last_ts and not event.signal:
-        if kind is e.TaskResumed or kind is e.TaskForked:
+        if begins_drive(event):
             _idle(state, ts - state.last_ts)
         elif ts > state.last_ts and state.started and state.waiting is None:
             state.active_secs += ts - state.last_ts
@@ -39,6 +39,18 @@ def apply(state: State, event: Recorded, ts: float, round: int = 0, seq: int | N
     handler = _HANDLERS.get(kind)
     if handler is not None:
         handler(state, event, ts)
+
+
+def begins_drive(event: Recorded) -> bool:
+    """True for what a driver records first of a task that was begun before: until then nobody drove it.
+
+    Of a pause that does not say so the same is taken to be: a task that is paused after a crash must not lose all its
+    time, and one that is driven comes to stand still as the last of its calls ends.
+    """
+    kind = type(event)
+    if kind is e.TaskWaiting:
+        return event.paused and not event.driven  # type: ignore[union-attr]
+    return kind is e.TaskResumed or kind is e.TaskForked
 
 
 def _idle(state: State, secs: float) -> None:

@@ -9,10 +9,11 @@ from replan.core.types import StepId
 from replan.run.session.context import Run
 
 
-def stand_still(run: Run) -> None:
-    """The task waits until a person says that it may go on."""
+def stand_still(run: Run, *, driven: bool = True) -> None:
+    """The task waits until a person says that it may go on. `driven`: somebody drove it until now."""
     pause = run.state.pause
-    run.record(TaskWaiting(reason=paused_words(pause) if pause is not None else "it was paused", paused=True))
+    reason = paused_words(pause) if pause is not None else "it was paused"
+    run.record(TaskWaiting(reason=reason, paused=True, driven=driven))
 
 
 def take(run: Run, request_id: str, refused: str = "") -> None:
