@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -217,3 +218,16 @@ async def test_a_long_line_is_gone_through_once_in_however_many_pieces_it_comes(
     with cpu(1.5):
         read = [one async for one in EventStream(_Body(pieces))]  # type: ignore[arg-type]
     assert read[0].strip() == event
+
+
+async def test_of_what_a_stream_says_of_its_usage_with_each_piece_the_last_counts() -> None:
+    def piece(text: str, used: int) -> bytes:
+        told = {"prompt_tokens": 10, "completion_tokens": used, "total_tokens": 10 + used}
+        choices = [{"index": 0, "delta": {"content": text}, "finish_reason": None}]
+        return f"data: {json.dumps({'choices': choices, 'usage': told})}\n\n".encode()
+
+    body = _Body([*(piece("x", at) for at in range(1, 30)), b"data: [DONE]\n\n"])
+    events = [one.decode().removeprefix("data: ").strip() async for one in EventStream(body)]  # type: ignore[arg-type]
+    told = [json.loads(one).get("usage") for one in events if one != "[DONE]"]
+    assert [one["completion_tokens"] for one in told if one] == [29]
+    assert events[-1] == "[DONE]"

@@ -15,8 +15,8 @@ from replan.core.limits.prices import BYTES_OF_TOKEN
 from replan.llm.faults import Endless
 from replan.ports import Watcher
 
-MOST_TOKENS = 128_000
-"""Of one answer, with its thoughts: as much as the largest models say at once."""
+MOST_TOKENS = 200_000
+"""Of one answer, with its thoughts, by estimate: half as much again as the largest models say at once."""
 
 
 class Coming:

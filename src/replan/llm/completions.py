@@ -40,8 +40,10 @@ def completion(content: bytes) -> tuple[int, bytes]:
         return 200, content
     if not isinstance(body, dict):
         return 200, content
+    listed = _choices_listed(body) if body.get("choices") is not None else False
     if body.get("choices"):
         changed = [
+            listed,
             _of_first_choice(body),
             _head_in_form(body, HEAD["object"]),
             _choices_in_form(body),
@@ -68,12 +70,14 @@ def status_of(error: Any) -> int:
     return _UNKNOWN
 
 
-def chunk_in_form(event: Any) -> tuple[bool, bool]:
+def chunk_in_form(event: JsonObject) -> tuple[bool, bool]:
     """Bring a piece of a stream into its form; whether that changed it, and whether anything of the one answer is left."""
+    listed = _choices_listed(event) if event.get("choices") is not None else False
     fewer = _of_first_choice(event, strict=True)
     if fewer and not event["choices"] and not event.get("usage"):
         return True, False
     changed = [
+        listed,
         fewer,
         _head_in_form(event, _CHUNK),
         _choices_in_form(event),
@@ -105,13 +109,29 @@ def _head_in_form(body: Any, kind: str) -> bool:
     return bool(odd or left_out)
 
 
+def _choices_listed(body: JsonObject) -> bool:
+    """Make a list of objects of the choices, each with its number; of a piece of a stream, each with what it says as `delta`."""
+    told = body["choices"]
+    choices = [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []
+    changed = bool(choices != told)
+    body["choices"] = choices
+    for choice in choices:
+        number = choice.get("index", 0)
+        if type(number) is not int:
+            is_written = isinstance(number, str) and number.isascii() and number.isdigit()
+            choice["index"] = int(number) if is_written and len(number) < _MOST_DIGITS else 0
+            changed = True
+    return changed
+
+
 def _choices_in_form(body: Any) -> bool:
     """The same of what stands around what a model says. A reason to end that nobody knows is an end."""
     changed = False
     for choice in _listed(body, "choices"):
-        if not isinstance(choice, dict):
-            continue
-        message = _held(choice, "message") or _held(choice, "delta") or {}
+        if body.get("object", _CHUNK) == _CHUNK and not isinstance(choice.get("delta"), dict):
+            choice["delta"] = _held(choice, "message") or {}
+            changed = True
+        message = _held(choice, "delta") or _held(choice, "message") or {}
         odd = [name for name, kind in _IN_MESSAGES.items() if not isinstance(message.get(name), kind | None)]
         odd += [name for name in _BESIDE_WORDS if message.get(name) is not None]
         for name in odd:
@@ -120,8 +140,6 @@ def _choices_in_form(body: Any) -> bool:
         for name in around:
             del choice[name]
         right: JsonObject = {}
-        if type(choice.get("index", 0)) is not int:
-            right["index"] = 0
         if choice.get("finish_reason") and choice["finish_reason"] not in _ENDS:
             right["finish_reason"] = "length" if _IS_CUT.search(str(choice["finish_reason"])) else "stop"
         choice.update(right)

@@ -16,6 +16,7 @@ import httpx2
 from replan.beside import beside
 from replan.connections import Transport
 from replan.core.data.pieces import ANSWER_AT_ONCE
+from replan.core.types import JsonObject
 from replan.llm.coming import Coming, of_now, words_of
 from replan.llm.completions import HEAD, chunk_in_form, completion, ends
 from replan.llm.faults import REDIRECTS, AnswerTooLarge, leads_astray
@@ -90,11 +91,15 @@ class EventStream(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         finished = False
-        last: dict[str, Any] = {}
+        last: JsonObject = {}
+        used: Any = None
         async for data in _data(_bounded(self._response.aiter_bytes(), MOST_STREAMED)):
             if data.startswith("[DONE]"):
                 if not finished:
                     yield _event(json.dumps({**last, "choices": [_THE_END], "usage": None}))
+                if used is not None:
+                    yield _event(json.dumps({**last, "choices": [], "usage": used}))
+                    used = None
                 yield _event(data)
                 continue
             try:
@@ -102,13 +107,18 @@ class EventStream(httpx2.AsyncByteStream):
             except ValueError:
                 yield _event(data)  # whoever reads it says what is wrong
                 continue
-            if self._coming is not None and event.get("choices"):
-                self._coming.said(words_of(event["choices"]))
             changed, told = chunk_in_form(event)
+            if event.get("choices") and self._coming is not None:
+                self._coming.said(words_of(event["choices"]))
             if told:
                 finished = finished or ends(event)
                 last = last or {name: event.get(name) or none for name, none in HEAD.items()}
+                if event.get("usage") is not None:
+                    # some tell with each piece what was used by then: the last counts, and not their sum
+                    used, event["usage"], changed = event["usage"], None, True
                 yield _event(json.dumps(event) if changed else data)
+        if used is not None:
+            yield _event(json.dumps({**last, "choices": [], "usage": used}))
 
     async def aclose(self) -> None:
         await self._response.aclose()

@@ -74,3 +74,29 @@ def test_another_word_for_the_end_is_an_end(told: str, read: str) -> None:
     choice = {"index": 0, "finish_reason": told, "message": {"role": "assistant", "content": "{}"}}
     _, body = completion(json.dumps({"choices": [choice]}).encode())
     assert json.loads(body)["choices"][0]["finish_reason"] == read
+
+
+@given(choices=values | st.lists(values, max_size=3))
+def test_whatever_stands_for_the_choices_a_piece_has_a_form(choices: Any) -> None:
+    event = {"choices": choices}
+    _, told = chunk_in_form(event)
+    assert not told or isinstance(event["choices"], list) or event["choices"] is None
+    for choice in event["choices"] or ():
+        assert isinstance(choice["delta"], dict)
+        assert type(choice.get("index", 0)) is int
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"index": "0", "delta": {"content": "{}"}},
+        {"index": None, "delta": {"content": "{}"}},
+        {"index": 0, "message": {"role": "assistant", "content": "{}"}},
+        {"delta": {"content": "{}", "refusal": []}},
+    ],
+)
+def test_the_first_answer_of_a_piece_is_heard_in_any_of_these_forms(choice: Any) -> None:
+    event = {"choices": [choice, {"index": 1, "delta": {"content": "[]"}}, None]}
+    _, told = chunk_in_form(event)
+    assert told
+    assert [one["delta"]["content"] for one in event["choices"]] == ["{}"]
