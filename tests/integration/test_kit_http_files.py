@@ -219,3 +219,45 @@ async def test_memory_stays_the_same_however_much_is_fetched_and_sent(mib: int, 
     digest, more = await through(mib, tmp_path)
     assert digest == sha256_of(mib)
     assert more < 150, f"{more} MiB more than before"
+
+
+FULL = """
+import asyncio, resource, signal, sys
+sys.path.insert(0, sys.argv[1])
+from test_kit_http_files import *
+from replan.errors import StoreFull
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+async def main(db):
+    async with bodies() as server:
+        get = step("a", "http_get", url=f"{server.url}/bytes?mib=12&type=image/png")
+        async with opened(db) as replan:
+            await replan.run("small", plan={"steps": [step("a", "http_get", url=f"{server.url}/take")]})
+            resource.setrlimit(resource.RLIMIT_FSIZE, (6_000_000, resource.RLIM_INFINITY))
+            try:
+                await replan.run("go", plan={"steps": [get]}, task_id="t")
+            except StoreFull as error:
+                print(error)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        async with opened(db) as replan:
+            print((await replan.summary("t")).status)
+            result = await replan.resume("t")
+            print(result.status, sum([len(one) async for one in replan.output_pieces("t", "a", path="data_url")]))
+
+asyncio.run(main(Path(sys.argv[2])))
+"""
+
+
+async def test_a_disk_that_is_full_is_no_fault_of_the_call_and_the_task_goes_on_once_there_is_room(
+    tmp_path: Path,
+) -> None:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", FULL, str(Path(__file__).parent), str(tmp_path / "log.db"),
+        stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )  # fmt: skip
+    out, _ = await child.communicate()
+    assert child.returncode == 0
+    why, before, after = out.decode().splitlines()
+    assert "free some space, then resume the task" in why
+    assert (before, after) == ("executing", f"succeeded {12 * MIB}")
