@@ -18,6 +18,7 @@ from replan import File, Replan, ToolContext, tool
 from replan.core.events import CallCompleted, CallStarted
 from replan.core.references.kept import MOST_VALUE
 from replan.ports import ToolCall
+from replan.testing import ScriptedModel
 from replan.tools import FunctionSource
 
 pytestmark = pytest.mark.anyio
@@ -257,6 +258,91 @@ async def test_a_fork_has_the_files_of_its_parent(database: Any) -> None:
         fork = await replan.fork("t", at=at)
         assert (await replan.wait(fork)).status == "succeeded"
         assert await whole(replan.output_pieces(fork, "a", path="body")) == b"".join(blocks(2))
+
+
+async def test_a_fork_takes_over_the_file_of_a_call_that_its_parent_has_made_since(database: Any) -> None:
+    """The content is in the store once; the call is made once."""
+    made: list[str] = []
+
+    @tool(effect="once")
+    def paint(title: str) -> Got:
+        made.append(title)
+        return {"status": 200, "body": File(blocks(2), "image/png")}
+
+    @tool(effect="once")
+    def stream(title: str) -> File:
+        made.append(title)
+        return File(blocks(3), "image/png")
+
+    async with Replan(tools=[*TOOLS, paint, stream], db=database, evaluation="steps") as replan:
+        first = step("a", "length", text="x")
+        rest = [step("b", "paint", "a", title="b"), step("c", "stream", "b", title="c")]
+        takers = [
+            step("d", "size_of", "b", file="${b.output.body}"),
+            step("e", "size_of", "c", file="${c.output}"),
+        ]
+        await replan.run("go", plan=plan(first, *rest, *takers), task_id="t")
+        at = next(r.seq for r in await replan.history("t") if isinstance(r.event, CallCompleted))
+        fork = await replan.fork("t", at=at)
+        result = await replan.wait(fork)
+        assert result.is_success, result.failure
+        assert made == ["b", "c"]
+        assert (await done(replan, fork, "b")).of_task == "t"
+        assert await whole(replan.output_pieces(fork, "b", path="body")) == b"".join(blocks(2))
+        assert sum([len(one) async for one in replan.output_pieces(fork, "c")]) == 3 << 20
+        outputs = {one.step_id: one.output for one in result.steps}
+        assert [outputs["d"]["read"], outputs["e"]["read"]] == [2 << 20, 3 << 20]
+
+
+async def test_what_a_condition_was_waited_for_with_may_hold_a_file(tmp_path: Path) -> None:
+    async with opened(tmp_path / "log.db") as replan:
+        waits = step(
+            "a", "wait_for_condition", tool="fetch", parameters={}, condition="output.status == `200`"
+        )
+        result = await replan.run("go", plan=plan(waits, step("b", "size_of", "a", file="${a.output.body}")))
+        assert result.final_output == {"told": 2048, "read": 2048, "type": "image/png"}
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("body.rows", "'rows' needs an object, and there is a file, which goes whole to a parameter"),
+        ("body[0]", "[0] needs a list, and there is a file"),
+        ("length(a.output.body)", "length() needs a value, and there is a file"),
+    ],
+)
+async def test_no_path_leads_into_a_file(path: str, said: str, tmp_path: Path) -> None:
+    async with opened(tmp_path / "log.db") as replan:
+        written = path if "(" in path else f"a.output.{path}"
+        made = plan(step("a", "fetch"), step("b", "length", "a", text=f"${{{written}}}"))
+        assert said in str((await replan.run("go", plan=made)).failure)
+
+
+@pytest.mark.parametrize("text", ["artifact: a thing", "artifact:", "artifact:bin_1", "artifact:art_ä"])
+async def test_a_text_that_only_looks_like_the_name_of_a_file_is_a_text(text: str, tmp_path: Path) -> None:
+    async with opened(tmp_path / "log.db") as replan:
+        result = await replan.run("go", plan=plan(step("a", "size_of", file=text)))
+        assert result.final_output["read"] == len(text.encode())
+
+
+async def test_a_model_that_judges_is_told_what_a_file_is(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def judge(request: Any) -> Any:
+        seen.append(request.turns[-1].text)
+        return {
+            "is_success": True,
+            "overall_score": 100,
+            "final_output": "done",
+            "evaluation_summary": "as asked",
+        }
+
+    model = ScriptedModel({"evaluation": judge})
+    async with Replan(model, tools=TOOLS, db=tmp_path / "log.db") as replan:
+        result = await replan.run("go", plan=plan(step("a", "fetch", mib=2)))
+        assert result.status in ("succeeded", "failed")
+    assert "is a file (image/png, 2,097,152 bytes)" in seen[0]
+    assert "\x80" not in seen[0]
 
 
 async def test_without_a_store_files_are_values(tmp_path: Path) -> None:

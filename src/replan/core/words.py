@@ -18,7 +18,7 @@ def kind_of(value: Any) -> str:
         case int() | float():
             return "a number"
         case str():
-            return "a text"
+            return getattr(value, "kind", "a text")
         case list():
             return "a list"
         case Mapping():

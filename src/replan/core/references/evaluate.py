@@ -15,6 +15,7 @@ from typing import Any
 
 from jmespath import exceptions, functions
 
+from replan.core.references.kept import KeptBytes
 from replan.core.references.meter import Meter, Missing, PathError, plain_value
 from replan.core.words import beginning, kind_of
 
@@ -27,6 +28,9 @@ _ORDERS = {
     "gte": lambda left, right: left >= right,
 }
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+
+
+_OF_ANYTHING = frozenset({"not_null", "to_array"})
 
 
 class NotComparable(PathError):
@@ -281,6 +285,8 @@ class _Evaluator:
             value = (
                 self._if_there(child, data) if name == "not_null" else self._needed(child, data, f"{name}()")
             )
+            if isinstance(value, KeptBytes) and name not in _OF_ANYTHING:
+                raise PathError(f"{name}() needs a value, and there is {kind_of(value)}")
             types = signature[min(at, len(signature) - 1)].get("types") or ()
             if isinstance(value, str) and (_WANTS_MORE & {kind.split("-")[0] for kind in types}):
                 value = self._meter.opened(value)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from replan.core.pointers import referred
 from replan.core.types import Artifact, JsonObject
@@ -16,12 +17,14 @@ TAKES_FILE = "x-replan-file"
 STREAMED = "bin_"
 """So begin the ids of artifacts that are bytes as they came, and no JSON."""
 _PREFIX = "artifact:"
+_NAME = re.compile(r"artifact:((?:bin|art)_\w{8,64})", re.ASCII)
 
 
 class KeptBytes(str):
     """Stands for bytes that are not in memory: their name. It goes whole to a parameter, and into no text."""
 
     __slots__ = ()
+    kind: ClassVar[str] = "a file, which goes whole to a parameter"
 
     @classmethod
     def of(cls, artifact_id: str) -> KeptBytes:
@@ -40,7 +43,8 @@ def id_of(digest: str) -> str:
 
 def artifact_named(text: str) -> str | None:
     """The artifact that a text of that form names."""
-    return text.removeprefix(_PREFIX) if text.startswith(_PREFIX) else None
+    found = _NAME.fullmatch(text) if text.startswith(_PREFIX) else None
+    return found[1] if found is not None else None
 
 
 def value_of(data: bytes, media_type: str) -> str:
