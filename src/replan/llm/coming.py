@@ -51,6 +51,11 @@ class Coming:
         if self.tokens > MOST_TOKENS:
             raise Endless(f"its answer has no end: it is read no further after about {self.tokens:,} tokens")
 
+    def done(self) -> None:
+        """Whoever asked is told nothing more, and is let go."""
+        self._watcher = None
+        self.forbidden = None
+
     def _is_longer(self, text: str) -> bool:
         """True if the piece says again all that the one before has said: some servers send the whole each time."""
         return bool(self._before) and len(text) > len(self._before) and text.startswith(self._before)
@@ -82,6 +87,7 @@ def asked_for(watcher: Watcher | None) -> Iterator[Coming]:
         yield coming
     finally:
         _COMING.reset(token)
+        coming.done()  # connections that live on have a copy of this context
 
 
 def words_of(choices: Any) -> str:
