@@ -39,6 +39,7 @@ def step_repair_schema(
             "when": _TEXT,
             "for_each": FOR_EACH,
             "timeout_secs": {"type": "number"},
+            "requires_approval": {"type": "boolean"},
             "allow_failed_items": {"type": "boolean"},
             "cannot": {
                 "type": "string",

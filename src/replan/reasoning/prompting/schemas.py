@@ -69,6 +69,10 @@ def _plan(tools: Sequence[ToolSpec]) -> JsonObject:
             "when": {"type": "string"},
             "for_each": FOR_EACH,
             "timeout_secs": {"type": "number"},
+            "requires_approval": {
+                "type": "boolean",
+                "description": "only where the task wants a person's yes before this step",
+            },
             "repeat": {"type": "boolean"},
             "repeat_reason": {"type": "string", "description": "with `repeat`: why the task wants it again"},
             "allow_failed_items": {"type": "boolean"},

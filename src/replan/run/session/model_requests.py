@@ -72,13 +72,15 @@ class Asking:
 
     def room(self) -> int | None:
         """What is left when this request is paid for, in tokens of its answer."""
+        if not self._bounded:
+            return None
         budget, used, price = self._run.state.policy.budget, self._used_with_this(0), self._price
         rooms: list[float] = []
         if budget.max_tokens is not None:
             rooms.append(budget.max_tokens - used.input_tokens - used.output_tokens)
         if budget.max_cost_usd is not None and price is not None and price.output > 0:
             rooms.append((budget.max_cost_usd - used.cost_usd) * 1_000_000 / price.output)
-        return max(1, int(min(rooms))) if rooms else None
+        return max(1, int(min(rooms))) if rooms else None  # where nobody knows the price of an answer
 
     def came(self, tokens: int) -> None:
         """Raise `BudgetReached` where the answer is surely more than what is left."""
