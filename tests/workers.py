@@ -6,9 +6,11 @@ Run as a program, this file is the process that workers are forked from: one for
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import os
 import queue
+import secrets
 import select
 import signal
 import socket
@@ -17,6 +19,7 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -116,24 +119,10 @@ class Workers:
         self.address = address
         self.gate = Gate(folder / "gate")
         self._all: list[WorkerProcess] = []
-        self._nursery: subprocess.Popen[str] | None = None
 
     def start(self, **options: Any) -> WorkerProcess:
         """A worker that is at work. `tools`: their names; `address`, `concurrency`, `queues`, `grace`, `most`."""
-        if self._nursery is None:
-            self._nursery = subprocess.Popen(
-                [sys.executable, __file__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                cwd=self.folder,
-            )
-        assert self._nursery.stdin is not None
-        assert self._nursery.stdout is not None
-        spec = {"folder": str(self.folder), "address": self.address, **options}
-        self._nursery.stdin.write(json.dumps(spec) + "\n")
-        self._nursery.stdin.flush()
-        said = json.loads(self._nursery.stdout.readline())
+        said = _forked({"folder": str(self.folder), "address": self.address, **options})
         made = WorkerProcess(said["pid"], self.folder)
         self._all.append(made)
         return made
@@ -155,12 +144,34 @@ class Workers:
     ) -> None:
         for worker in self._all:
             worker.close()
-        if self._nursery is not None:
-            self._nursery.communicate(timeout=SECS)
         self.gate.close()
         for path in self.folder.glob("traceback.*"):
             assert kind is not None, path.read_text()
             sys.stderr.write(path.read_text())
+
+
+def _forked(spec: dict[str, Any]) -> dict[str, Any]:
+    """What a new worker says of itself once it is at work."""
+    nursery, number = _nursery(), secrets.token_hex(4)
+    assert nursery.stdin is not None
+    assert nursery.stdout is not None
+    nursery.stdin.write(json.dumps({**spec, "number": number, "env": dict(os.environ)}) + "\n")
+    nursery.stdin.flush()
+    for line in nursery.stdout:
+        said: dict[str, Any] = json.loads(line)
+        if said["number"] == number:  # else it is of an older one, which has failed since
+            return said
+    raise RuntimeError("the process that workers are forked from has ended")
+
+
+@cache
+def _nursery() -> subprocess.Popen[str]:
+    """It lives as long as this process."""
+    nursery = subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    atexit.register(nursery.communicate, timeout=SECS)
+    return nursery
 
 
 class Loud(RootModel[str]):
@@ -278,7 +289,7 @@ async def _work(spec: dict[str, Any]) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
 
     def ready() -> None:
-        print(json.dumps({"pid": os.getpid()}), flush=True)
+        print(json.dumps({"pid": os.getpid(), "number": spec["number"]}), flush=True)
 
     async with replan(spec) as made:
         await made.work(
@@ -291,7 +302,7 @@ async def _work(spec: dict[str, Any]) -> None:
     (Path(spec["folder"]) / f"left.{os.getpid()}").touch()
 
 
-def _nursery() -> None:
+def _serve() -> None:
     import replan.app
     import replan.engine.procrastinate.worker
     import replan.store.postgres.store  # noqa: F401 - imported once, here
@@ -301,14 +312,18 @@ def _nursery() -> None:
         spec = json.loads(line)
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.chdir(spec["folder"])
+            os.environ.clear()
+            os.environ.update(spec["env"])
             try:
                 asyncio.run(_work(spec))
             except BaseException:  # noqa: BLE001 - whatever it is, the test has to see it
                 Path(spec["folder"], f"traceback.{os.getpid()}").write_text(traceback.format_exc())
-                print(json.dumps({"pid": os.getpid(), "failed": True}), flush=True)
+                said = {"pid": os.getpid(), "number": spec["number"], "failed": True}
+                print(json.dumps(said), flush=True)
             finally:
                 os._exit(0)
 
 
 if __name__ == "__main__":
-    _nursery()
+    _serve()

@@ -13,6 +13,7 @@ import contextlib
 import os
 import ssl
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -54,19 +55,36 @@ class Transport(httpx2.AsyncHTTPTransport):
         await self._network.settled()
 
 
+_NAMED_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+def certificates(*, trust_env: bool = True) -> ssl.SSLContext:
+    """The trusted certificates: of the system, or those that the environment names. `OSError` if these cannot be read.
+
+    To read them takes some 25 ms and a megabyte: it is done once, and anew where others are named or their file has changed.
+    """
+    if not trust_env:
+        return _certificates(False)
+    named = tuple(os.environ.get(name) or "" for name in _NAMED_CERTIFICATES)
+    return _certificates(True, *named, os.stat(named[0]).st_mtime_ns if named[0] else 0)
+
+
+@lru_cache(maxsize=4)
+def _certificates(trust_env: bool, *named: str | int) -> ssl.SSLContext:
+    return httpx2.create_ssl_context(trust_env=trust_env)
+
+
 def trusted(url: str) -> ssl.SSLContext:
     """Whose certificates count; `InputError` where the environment names files that cannot be read.
 
     Without encryption nobody has to vouch for the server; who is sent on to an encrypted one then trusts nobody.
     """
     try:
-        return httpx2.create_ssl_context()
+        return certificates()
     except OSError as error:
         if urlsplit(url).scheme == "http":
             return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        named = [
-            f"{name}={os.environ[name]}" for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)
-        ]
+        named = [f"{name}={os.environ[name]}" for name in _NAMED_CERTIFICATES if os.environ.get(name)]
         raise InputError(
             f"the certificates that the environment names ({', '.join(named) or 'none'}) cannot be used: "
             f"{error.strerror or error}; name a file of trusted certificates, or unset the variable"

@@ -1,12 +1,19 @@
-"""One of many processes on one database: submits tasks, runs them, and tells of them in a line of JSON."""
+"""Many processes on one database: each submits tasks, runs them, and leaves a file of JSON that tells of them.
+
+`one_of_many.py DATABASE FOLDER COUNT NAME…` forks one for each name; all begin at once, when all are ready.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
+import traceback
 from pathlib import Path
 
+import replan.app
+import replan.store.sqlite  # noqa: F401 - imported once, here
 from replan import Replan, tool
 
 
@@ -27,15 +34,37 @@ def plan(folder: str, name: str) -> dict[str, object]:
                                "parameters": {"folder": folder, "name": f"{name}-last"}}]}  # fmt: skip
 
 
-async def main(database: str, folder: str, name: str, count: int) -> None:
+async def main(database: str, folder: str, name: str, count: int, ready: int, go: int) -> str:
     async with Replan(tools=[note], db=Path(database), evaluation="steps") as replan:
-        print("ready", flush=True)
-        await asyncio.to_thread(sys.stdin.readline)  # all begin at once
+        os.close(ready)
+        await asyncio.to_thread(os.read, go, 1)  # all begin at once
         names = [f"{name}-{n}" for n in range(count)]
         tasks = [await replan.submit("note it", plan=plan(folder, each), task_id=each) for each in names]
         results = await asyncio.gather(*map(replan.wait, tasks))
-    print(json.dumps({each.task_id: each.status for each in results}), flush=True)
+    return json.dumps({each.task_id: each.status for each in results})
+
+
+def fork_all(database: str, folder: str, count: int, names: list[str]) -> None:
+    listening, ready = os.pipe()
+    go, start = os.pipe()
+    for name in names:
+        if os.fork() == 0:
+            os.close(listening)
+            os.close(start)
+            try:
+                told = asyncio.run(main(database, folder, name, count, ready, go))
+                Path(folder, f"{name}.json").write_text(told)
+            except BaseException:  # noqa: BLE001 - whatever it is, the test has to see it
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(0)
+    os.close(ready)
+    os.read(listening, 1)  # its end: every process has closed its own
+    os.close(start)
+    for _ in names:
+        os.wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])))
+    fork_all(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:])

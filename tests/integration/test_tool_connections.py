@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
+import ssl
 import warnings
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +23,7 @@ from starlette.routing import Route
 from live_server import serving
 from mcp_http_server import Tools, app_of
 from mcp_http_server import serving as serving_mcp
+from replan.connections import certificates
 from replan.errors import ReplanError
 from replan.llm.provider import open_model
 from replan.ports import ModelRequest, ToolCall, ToolSource, Turn
@@ -166,3 +170,29 @@ async def test_the_proxy_of_the_environment_is_asked(kind: str, monkeypatch: pyt
 
 def _far_mcp() -> McpSource:
     return McpSource(HttpServer("http://tools.test/mcp"), name="far")
+
+
+def test_certificates_are_read_once_and_anew_where_the_environment_names_others_or_the_file_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    of_system = certificates()
+    assert certificates() is of_system
+    assert certificates(trust_env=False) is certificates(trust_env=False)
+    some = [ssl.DER_cert_to_PEM_cert(one) for one in of_system.get_ca_certs(binary_form=True)[:2]]
+    if len(some) < 2:
+        pytest.skip("this system trusts nobody")
+    (tmp_path / "own.pem").write_text(some[0])
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "own.pem"))
+    own = certificates()
+    assert own is certificates()
+    assert len(own.get_ca_certs()) == 1
+    (tmp_path / "own.pem").write_text("".join(some))
+    os.utime(tmp_path / "own.pem", (1, 1))
+    assert len(certificates().get_ca_certs()) == 2
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    with pytest.raises(OSError, match="No such file"):
+        certificates()
+    monkeypatch.delenv("SSL_CERT_FILE")
+    assert certificates() is of_system

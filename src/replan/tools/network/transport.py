@@ -12,7 +12,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from replan.connections import Network
+from replan.connections import Network, certificates
 from replan.core.words import in_digits
 from replan.tools.bounds import IDLE_SECS
 from replan.tools.network.addresses import Address, AddressRules, Resolve, refused
@@ -38,7 +38,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     ) -> None:
         self._network = Network(GuardedNetwork(rules, resolve or look_up))
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=verify or httpx2.create_ssl_context(trust_env=False),
+            ssl_context=verify or certificates(trust_env=False),
             max_connections=_MOST_CONNECTIONS,
             max_keepalive_connections=_MOST_CONNECTIONS,
             keepalive_expiry=IDLE_SECS,
