@@ -309,6 +309,24 @@ def test_a_task_is_exported_and_imported_into_another_database(tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.endswith(".part")) == []
 
 
+def test_a_device_or_a_pipe_is_written_to_and_nothing_is_given_away_to_one(tmp_path: Path) -> None:
+    folder(tmp_path)
+    assert replan(*BY_STEPS, "--task-id", "good", cwd=tmp_path).returncode == 0
+    (tmp_path / "nowhere").symlink_to("/dev/null")  # a file beside it is all that could be put in its place
+    made = replan("tasks", "export", "good", "-o", "nowhere", cwd=tmp_path)
+    assert (made.returncode, made.stderr.partition(",")[0]) == (0, "nowhere: good")
+    assert (tmp_path / "nowhere").is_char_device()
+    moved = replan("tasks", "export", "good", "-o", "nowhere", "--move", cwd=tmp_path)
+    assert moved.returncode == 2
+    assert "keeps nothing" in moved.stderr
+    assert replan("tasks", "result", "good", cwd=tmp_path).stdout == "7\n"
+    (tmp_path / "there.tar").write_bytes(b"")
+    (tmp_path / "link.tar").symlink_to("there.tar")
+    assert replan("tasks", "export", "good", "-o", "link.tar", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "link.tar").is_symlink()
+    assert (tmp_path / "there.tar").stat().st_size > 1_000
+
+
 def test_tasks_are_pruned_when_it_was_said_which(tmp_path: Path) -> None:
     folder(tmp_path)
     assert replan(*BY_STEPS, "--task-id", "good", cwd=tmp_path).returncode == 0

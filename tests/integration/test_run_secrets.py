@@ -21,7 +21,7 @@ from replan.core.ids import call_base, split_key
 from replan.core.limits.policy import Policy
 from replan.core.references.derived import derived
 from replan.core.types import ToolSpec
-from replan.errors import InputError, TaskExists
+from replan.errors import InputError, TaskExists, ToolCallError
 from replan.ports import ModelReply, ModelRequest, ToolCall
 from replan.run.service.submission import Submission
 from replan.store.sqlite import SqliteStore
@@ -420,6 +420,61 @@ async def test_a_task_whose_late_secret_was_taken_out_asks_for_it_where_it_is_re
         assert (await replan.wait(task_id)).status == "succeeded"
         assert got == [LONG]
         assert LONG.encode() not in bytes_of(tmp_path)
+
+
+@pytest.mark.parametrize("where", ["here", "in another process"])
+async def test_what_a_person_says_that_a_call_gave_is_as_secret_as_what_it_gives(
+    where: str, tmp_path: Path
+) -> None:
+    pin = "pin-4711-of-ann"
+    got: list[str] = []
+
+    @tool(
+        effect="once",
+        output_schema={
+            "type": "object",
+            "properties": {"id": {"type": "integer"}, "pin": {"type": "string", "format": "password"}},
+        },
+    )
+    def open_account(name: str) -> dict[str, Any]:
+        """Open an account."""
+        raise ToolCallError("the line was cut", kind="connection_lost")
+
+    @tool(effect="reads", secrets=["word"])
+    def enter(word: str) -> int:
+        """Enter with a word."""
+        got.append(word)
+        return len(word)
+
+    steps = plan(
+        step("a", "open_account", parameters={"name": "Ann"}),
+        step("b", "enter", "a", parameters={"word": "${a.output.pin}"}),
+    )
+    db = tmp_path / "log.db"
+    said = {"id": 7, "pin": pin}
+    async with Replan(
+        tools=[open_account, enter], db=db, evaluation="steps", interactive=True, max_rounds=1
+    ) as replan:
+        result = await replan.run("go", plan=steps, task_id="t")
+        assert [one.kind for one in result.waiting_for] == ["outcome"]
+        if where == "here":
+            await replan.answer("t", "yes", output=said, by="Ann")
+            result = (
+                await replan.resume("t")
+                if (await replan.summary("t")).status == "waiting"
+                else await replan.wait("t")
+            )
+    if where != "here":
+        async with Replan(db=db) as replan:
+            await replan.answer("t", "yes", output=said, by="Ann")
+        async with Replan(tools=[open_account, enter], db=db, evaluation="steps") as replan:
+            result = await replan.resume("t")
+    assert result.is_success, result.failure
+    assert got == [pin]
+    assert pin.encode() not in bytes_of(tmp_path)
+    async with Replan(db=db) as replan:
+        settled = [one.event for one in await replan.history("t") if one.type == "outcome_settled"]
+        assert settled[0].output == {"id": 7, "pin": "***"}  # type: ignore[union-attr]
 
 
 @tool(effect="reads")

@@ -339,7 +339,7 @@ class Drive:
                 case Take(request_id, refused):
                     wishes.take(run, request_id, refused)
                 case Settle(question_id):
-                    asking.settle(run, question_id)
+                    return asking.settle(run, question_id)
                 case Wait(reason, text, kind, background) as wait:
                     asking.ask(run, reason, text, kind, background)
                     if run.state.waiting is None and decide(run.state) == wait:

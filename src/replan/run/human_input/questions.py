@@ -6,7 +6,7 @@ from typing import Literal
 
 from replan.core.events import OutcomeSettled, QuestionAsked, TaskWaiting
 from replan.core.report.explain_doubts import known_about, question_about
-from replan.core.secrets import as_seen
+from replan.core.secrets import as_seen, secrets_of_schema
 from replan.core.state.task import CallState
 from replan.run.session.context import Run
 
@@ -43,11 +43,19 @@ def _ask(
     )
 
 
-def settle(run: Run, question_id: str) -> None:
-    """Take in what a person said of a call's outcome: it is done, or may be made again."""
+async def settle(run: Run, question_id: str) -> None:
+    """Take in what a person said of a call's outcome: it is done, or may be made again.
+
+    What the tool's schema calls secret in the output is as any such: known here, and in no log, the answer in it included.
+    """
     known = run.state.mending()
     question, answer = known.questions[question_id], known.answers[question_id]
     call = run.state.in_doubt[question.call_key or ""]
+    tool = run.parts.tools.resolve(call.tool_id)
+    said = list(secrets_of_schema(tool.output_schema, answer.output)) if tool is not None else []
+    run.secrets.add_all(said)
+    if said and run.secrets.masked(answer.output) is not answer.output:
+        await run.redact({})
     output, masked = as_seen(answer.output) if run.state.hides else (answer.output, False)
     run.record(
         OutcomeSettled(

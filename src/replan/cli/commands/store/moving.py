@@ -60,7 +60,7 @@ def export(
         if file is None:
             asyncio.run(write(out.raw, lambda: None))
             return
-        with _new_file(file) as (given, safe):
+        with _new_file(file, whole=move) as (given, safe):
             found = asyncio.run(write(given.write, safe))
         what = found[0] if len(found) == 1 else f"{len(found)} tasks"
         say(f"{file}: {what}, {file.stat().st_size:,} bytes{'; gone from here' if move else ''}")
@@ -107,8 +107,23 @@ def import_(
 
 
 @contextlib.contextmanager
-def _new_file(file: Path) -> Iterator[tuple[BinaryIO, Callable[[], None]]]:
-    """A file to write to, and what has it safely on the disk under its name: all of it, or nothing."""
+def _new_file(file: Path, *, whole: bool) -> Iterator[tuple[BinaryIO, Callable[[], None]]]:
+    """A file to write to, and what has it safely on the disk under its name: all of it, or nothing. A link stays a link.
+
+    A device or a pipe is written to as it is, but for what has to be there `whole` afterwards.
+    """
+    if file.exists() and not file.is_dir() and not file.is_file():
+        if whole:
+            raise InputError(
+                f"{file} keeps nothing: what is given away has to be safe first, in an ordinary file"
+            )
+        try:
+            with file.open("wb") as device:
+                yield device, device.flush
+        except OSError as error:
+            raise InputError(f"{file} cannot be written: {error.strerror or error}") from None
+        return
+    file = file.resolve()
     part = file.with_name(f".replan-{secrets.token_hex(8)}.part")
     try:
         if file.is_dir():
