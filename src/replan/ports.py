@@ -216,6 +216,15 @@ class Tools(Protocol):
     async def call(self, call: ToolCall) -> Any: ...
 
 
+@runtime_checkable
+class Denies(Protocol):
+    """`Tools` that know of tools which are there and may not be used."""
+
+    def denied(self, name: str) -> bool:
+        """True for the id of such a tool."""
+        ...
+
+
 # ── models ────────────────────────────────────────────────────────────────────
 
 

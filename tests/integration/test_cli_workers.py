@@ -137,6 +137,33 @@ def test_a_worker_asks_models_with_its_own_key_and_leaves_tasks_of_other_models_
         assert endpoint.calls == {"execution_plan": 1, "evaluation": 1}
 
 
+@pytest.mark.parametrize("stands", ["queued", "paused"])
+def test_a_queued_task_goes_on_here_with_what_is_given_to_the_command(place: Place, stands: str) -> None:
+    (place.path / "moved.py").write_text((place.path / "tools.py").read_text())
+    place.plan(one_step("add", a=1, b=2))
+    place.do("submit", *BY_STEPS, "--task-id", "t", "--approve", "all", "--no-interactive")
+    (place.path / "tools.py").unlink()
+    if stands == "paused":
+        assert place.do("tasks", "pause", "t").returncode == 0
+    ended = place.do("tasks", "resume", "t", "--tools", "moved.py", "--approve", "never")
+    assert (ended.returncode, ended.stdout.strip()) == (0, "3"), ended.stderr
+    with place.worker("--tools", "moved.py"):  # what still waits for one comes to nothing
+        assert place.do("tasks", "result", "t").stdout.strip() == "3"
+
+
+def test_options_for_a_task_that_a_worker_drives_are_refused_and_said_to_be(place: Place) -> None:
+    place.plan(one_step("wait_for_ever"))
+    with place.worker("--tools", "tools.py", "--grace", "0"):
+        place.do("submit", *BY_STEPS, "--task-id", "t")
+        with place.follow("tasks", "watch", "t", "--events") as follower:
+            next(line for line in follower.stdout if "call_started" in line)
+            refused = place.do("tasks", "resume", "t", "--tools", "tools.py")
+            assert refused.returncode == 2
+            assert "is being driven by another process" in refused.stderr
+            place.do("tasks", "cancel", "t")
+            follower.communicate(timeout=60)
+
+
 def test_answers_have_a_worker_go_on(place: Place) -> None:
     place.plan(one_step("add", a=1, b=2))
     with place.worker("--tools", "tools.py", "--concurrency", "1"):

@@ -8,7 +8,19 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from replan.config.sections import Llm, Section, Settings, ToolRuleTable, Tools, ToolService
+from replan.config.sections import (
+    Approval,
+    BudgetSection,
+    Llm,
+    Orchestrator,
+    Recovery,
+    Reflection,
+    Section,
+    Settings,
+    ToolRuleTable,
+    Tools,
+    ToolService,
+)
 from replan.core.begun import destinations
 from replan.core.secrets import MASK, settings_without_secrets
 from replan.core.types import JsonObject
@@ -24,8 +36,22 @@ _HOLD_SECRETS = {
 }
 
 
+_OF_THE_PROCESS = {"max_concurrent_tasks", "lend_place_after_secs"}
+_OF_POLICY: dict[str, type[Section]] = {
+    "approval": Approval,
+    "budget": BudgetSection,
+    "orchestrator": Orchestrator,
+    "recovery": Recovery,
+    "reflection": Reflection,
+}
+"""What these say stands in the task's policy, too: that is what counts."""
+SECTIONS = (*_HOLD_SECRETS, *_OF_POLICY)
+_STRICT = {"[tools] deny", "[tools] rules", "[approval] mode"}
+"""Keys of which is told, too, that they are set no more."""
+
+
 def recorded(settings: Settings) -> JsonObject:
-    """What is kept: how models are asked, where tools come from, and what is decided about them. Without secrets."""
+    """What is kept: how models are asked, where tools come from, what is decided about them, and what a task is allowed. Without secrets."""
     sections: dict[str, JsonObject] = {
         "llm": settings.llm.model_dump(mode="json", exclude=_NOT_OF_LLM, exclude_unset=True),
         "tools": settings.tools.model_dump(mode="json", exclude_unset=True),
@@ -35,6 +61,9 @@ def recorded(settings: Settings) -> JsonObject:
     }
     for name, section in sections.items():
         section |= {key: _shown(section[key]) for key in _HOLD_SECRETS[name] if key in section}
+    for name in _OF_POLICY:
+        own: Section = getattr(settings, name)
+        sections[name] = own.model_dump(mode="json", exclude=_OF_THE_PROCESS, exclude_unset=True)
     return {name: section for name, section in sections.items() if section}
 
 
@@ -47,7 +76,7 @@ class GoesOn(NamedTuple):
 
 
 def going_on(
-    log: JsonObject, own: Settings, sections: Collection[str] = tuple(_HOLD_SECRETS), *, trusted: bool = True
+    log: JsonObject, own: Settings, sections: Collection[str] = SECTIONS, *, trusted: bool = True
 ) -> GoesOn:
     """The log's settings in these sections, with what only the configuration here has: keys, passwords, and what it forbids.
 
@@ -71,13 +100,19 @@ def going_on(
                 "not: its token is not sent there. Name it as [tool_service] endpoint, or leave the token out"
             )
         changes["tool_service"] = service
-    changed = (
-        f"[{name}] {key}"
-        for name, section in recorded(own).items()
-        for key, value in section.items()
-        if name in sections and log.get(name, {}).get(key) != value
-    )
-    return GoesOn(own.model_copy(update=changes), tuple(changed))
+    for name, model in _OF_POLICY.items():
+        if name in sections:
+            changes[name] = _section(name, model, log, getattr(own, name), keep=_OF_THE_PROCESS)
+    return GoesOn(own.model_copy(update=changes), tuple(_differing(log, recorded(own), sections)))
+
+
+def _differing(log: JsonObject, here: JsonObject, sections: Collection[str]) -> Iterator[str]:
+    """Keys that are set otherwise here than where the task was begun; of what a task is forbidden also those that are set no more."""
+    for name in sections:
+        there, own = log.get(name, {}), here.get(name, {})
+        there = there if isinstance(there, dict) else {}
+        keys = [*own, *(key for key in there if key not in own and f"[{name}] {key}" in _STRICT)]
+        yield from (f"[{name}] {key}" for key in keys if there.get(key) != own.get(key))
 
 
 def _section(
@@ -91,7 +126,7 @@ def _section(
     values: JsonObject = {}
     for key, value in found.items():
         mine, where = getattr(own, key), f"[{name}] {key}"
-        if key not in _HOLD_SECRETS[name]:
+        if key not in _HOLD_SECRETS.get(name, ()):
             values[key] = value
         elif isinstance(value, dict):
             values[key] = {

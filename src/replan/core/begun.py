@@ -12,6 +12,8 @@ from replan.core.events import Record, TaskForked, TaskResumed, TaskStarted, Tas
 from replan.core.ids import canonical
 from replan.core.types import Frozen, JsonObject
 
+APPROVAL = "approval"
+"""Where `instead` has which calls need a person's yes from there on."""
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 

@@ -25,6 +25,7 @@ def resume(
     endpoint: options.Endpoint = None,
     api_key: options.ApiKey = None,
     secret: options.Secrets = None,
+    approve: options.Approve = None,
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="Why a paused task is to go on; recorded with it.")
     ] = "",
@@ -43,23 +44,19 @@ def resume(
     from replan.cli.terminal.exits import of_result
     from replan.cli.terminal.going_on import Given, enter_folder, going_on
     from replan.cli.terminal.inputs import secret_text, secrets_of
-    from replan.cli.terminal.opening import open_replan, open_stored, settings_of
+    from replan.cli.terminal.opening import driven_here, open_replan, open_stored, settings_of
+    from replan.cli.terminal.stricter_here import check_askable
     from replan.config.whoever import whoever
-    from replan.core.begun import begun_with, given_instead
+    from replan.core.begun import APPROVAL, begun_with, given_instead
     from replan.core.state.fold import fold
-    from replan.errors import InputError
+    from replan.errors import InputError, TaskHeld
     from replan.wiring import database
 
     key = None if api_key is None else secret_text(api_key)
 
     async def drive(out: Out) -> TaskResult:
         settings = settings_of(config)
-        if settings.engine.kind == "procrastinate" and (tools or model or endpoint or key or secret):
-            raise InputError(
-                "a worker drives the task on, with tools, models and secrets of its own: leave --tools, --model, "
-                "--endpoint, --api-key and --secret out"
-            )
-        given = Given(tools or (), model, endpoint, key)
+        given = Given(tools or (), model, endpoint, key, approve)
         async with open_stored(settings, db) as stored:
             past = await stored.history(await full_id(stored, task_id))
             found, submitted = past[0].task_id, _submitted(past)
@@ -67,9 +64,14 @@ def resume(
             state = fold(past)
             if state.ended:
                 await stored.service.check_resumable(found)  # which says so, and what can be done
-            by_workers = _are_workers_to_drive(settings, submitted, here=given.any or bool(secret))
-            paused = fold(past).pause is not None
-            if paused:
+            given_any = given.any or bool(secret)
+            by_workers = _are_workers_to_drive(settings, submitted, here=given_any)
+            if given_any and summary.held:
+                raise TaskHeld(
+                    f"task {found!r} is being driven by another process, with what that has: leave the options out, or pause it first"
+                )
+            paused = state.pause is not None
+            if paused and (by_workers or summary.held):
                 await stored.service.unpause(found, reason=reason, by=whoever(by))
             seal_key = await stored.service.parts.store.seal_key()
         if paused and (by_workers or summary.held):  # whoever drives it, or is woken by that, goes on
@@ -84,6 +86,7 @@ def resume(
             begun,
             settings,
             given,
+            state.policy,
             asks=state.modelled,
             calls=not _is_to_end(past),
             seal_key=seal_key,
@@ -93,7 +96,7 @@ def resume(
             say(f"{found} goes on with what it was begun with: {'; '.join(lines)}")
         try:
             replan = open_replan(
-                chosen.settings,
+                driven_here(chosen.settings),
                 tools=chosen.tools,
                 model=chosen.model,
                 endpoint=chosen.endpoint,
@@ -110,7 +113,11 @@ def resume(
                 f"{error}. The task was begun with {begun_with_} {where}: resume it there, or give its tools anew with --tools"
             ) from error
         async with replan:
-            if given.any and (instead := given_instead(begun, await replan.begun())):
+            check_askable(chosen.approval, approve, state, replan.service.parts.tools)
+            instead = given_instead(begun, await replan.begun()) if given.any else {}
+            if chosen.approval is not None:
+                instead[APPROVAL] = chosen.approval
+            if instead:
                 await replan.service.give_instead(found, instead)
             return await to_the_end(
                 replan,
@@ -118,7 +125,7 @@ def resume(
                 show_for(quiet=quiet),
                 out if events else None,
                 past=past,
-                finish=lambda task_id: replan.resume(task_id, secrets=secrets),
+                finish=lambda task_id: replan.resume(task_id, secrets=secrets, reason=reason, by=by),
             )
 
     async def _elsewhere(settings: Settings, found: str, past: list[Record], out: Out) -> TaskResult:
@@ -139,12 +146,14 @@ def resume(
 
 
 def _are_workers_to_drive(settings: Settings, submitted: TaskSubmitted, *, here: bool) -> bool:
-    """By the configuration; where that does not say, by how the task was submitted, unless an option is for driving it here."""
+    """By the configuration; where that does not say, by how the task was submitted; never where an option is for driving it here."""
     from replan.core.limits.needs import WORK
 
-    if "kind" in settings.engine.model_fields_set or WORK not in submitted.settings:
+    if here:
+        return False
+    if "kind" in settings.engine.model_fields_set:
         return settings.engine.kind == "procrastinate"
-    return not here
+    return WORK in submitted.settings
 
 
 def _is_to_end(past: list[Record]) -> bool:

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from replan.cli.terminal.stricter_here import approval_of, told_of
 from replan.core.begun import Begun, destinations, proof_of, proof_of_config
 from replan.errors import InputError
 
 if TYPE_CHECKING:
     from replan.config import Settings
+    from replan.core.limits.policy import Policy
     from replan.wiring import ModelChoice
 
 
@@ -23,6 +25,7 @@ class Given(NamedTuple):
     model: str | None
     endpoint: str | None
     key: str | None
+    approve: str | None = None
 
     def is_elsewhere(self, begun: Begun) -> bool:
         """Models are asked at another place: nothing that the log says of how they were holds for them."""
@@ -37,7 +40,7 @@ class Given(NamedTuple):
 
     @property
     def any(self) -> bool:
-        return bool(self.tools or self.model or self.endpoint or self.key)
+        return bool(self.tools or self.model or self.endpoint or self.key or self.approve)
 
 
 class GoingOn(NamedTuple):
@@ -51,20 +54,23 @@ class GoingOn(NamedTuple):
     replay: Path | None
     told: list[str]
     """What of it comes from the log, in words for people."""
+    approval: str | None = None
+    """Which calls need a person's yes from here on; None: as the log says."""
 
 
 def going_on(
-    begun: Begun, own: Settings, given: Given, *, asks: bool, calls: bool, seal_key: bytes
+    begun: Begun, own: Settings, given: Given, policy: Policy, *, asks: bool, calls: bool, seal_key: bytes
 ) -> GoingOn:
     """What it goes on with. `asks`: a model may be asked; `calls`: tools may be called. `InputError` says what cannot be had and what to give for it.
 
     Of what the log says nothing is taken for a key: which key there is, and where it may go, is for this process to say.
     """
+    from replan.config.recorded import SECTIONS
     from replan.config.recorded import going_on as merged
     from replan.wiring import Models
 
     elsewhere = given.is_elsewhere(begun)
-    sections = ("tools", "tool_service") if elsewhere else ("llm", "tools", "tool_service")
+    sections = [name for name in SECTIONS if not (elsewhere and name == "llm")]
     trusted = begun.config is None or begun.config_proof == proof_of_config(seal_key, begun.config)
     settings, changed = (
         (own, ()) if begun.config is None else merged(begun.config, own, sections, trusted=trusted)
@@ -86,12 +92,10 @@ def going_on(
         ).destinations()  # what will be done, not what is said
         settings = _with_key(begun, settings, own, wanted, seal_key)
     told = [_line(begun, given, settings, replay, models=asks and not elsewhere)]
-    if changed:
-        told.append(
-            f"the configuration here says otherwise of {', '.join(changed)}: the task goes on as it was begun "
-            "(what is given to this command counts)"
-        )
-    return GoingOn(settings, tools, choice, endpoint, given.key, replay, [line for line in told if line])
+    approval = approval_of(own, given.approve, policy)
+    told += told_of(changed, own, given.approve, approval)
+    lines = [line for line in told if line]
+    return GoingOn(settings, tools, choice, endpoint, given.key, replay, lines, approval)
 
 
 def enter_folder(begun: Begun) -> str:

@@ -71,6 +71,11 @@ def open_stored(settings: Settings, db: str | None) -> Replan:
     return open_replan(without_tools(settings), db=db)
 
 
+def driven_here(settings: Settings) -> Settings:
+    """The settings of a process that drives tasks itself, also where workers take them."""
+    return settings.model_copy(update={"engine": settings.engine.model_copy(update={"kind": "local"})})
+
+
 def without_tools(settings: Settings) -> Settings:
     """The settings without any source of tools."""
     from replan.config import Settings

@@ -79,9 +79,25 @@ class Policy(Frozen):
 
 def needs_approval(policy: Policy, step: Step, tool: ToolSpec) -> bool:
     """True if a person has to agree before the step's tool is called."""
-    if step.requires_approval or tool.requires_approval or policy.approval == "all":
-        return True
-    return policy.approval == "destructive" and tool.effect == "once"
+    return step.requires_approval or tool.requires_approval or asks_about(policy.approval, tool)
+
+
+def asks_about(mode: str, tool: ToolSpec) -> bool:
+    """True if that mode alone has a person agree to calls of the tool."""
+    return mode == "all" or (mode == "destructive" and tool.effect == "once")
+
+
+_STRICTNESS = ("never", "destructive", "all")
+
+
+def stricter_approval(mode: str, than: str) -> bool:
+    """True if more calls need a person's yes so."""
+    return _STRICTNESS.index(mode) > _STRICTNESS.index(than)
+
+
+def with_approval(policy: Policy, mode: object) -> Policy:
+    """The policy with that mode; unchanged where it is none."""
+    return policy.model_copy(update={"approval": mode}) if mode in _STRICTNESS else policy
 
 
 def within(budget: Budget, timeout: float) -> Budget:

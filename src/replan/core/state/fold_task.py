@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from replan.core import events as e
+from replan.core.begun import APPROVAL
+from replan.core.limits.policy import with_approval
 from replan.core.state import fold_recovery
 from replan.core.state.fold_plans import leave_all_steps, reopen
 from replan.core.state.human_input import Said
@@ -36,10 +38,19 @@ def _submitted(state: State, event: e.TaskSubmitted, ts: float) -> None:
 
 def _started(state: State, event: e.TaskStarted, ts: float) -> None:
     state.started = True
+    _approves(state, event)
+
+
+def _approves(state: State, event: e.TaskStarted | e.TaskResumed) -> None:
+    """Whoever drives it from here on asks a person about more calls, or fewer, than it was begun with."""
+    if APPROVAL in event.instead and state.submitted is not None:
+        policy = with_approval(state.policy, event.instead[APPROVAL])
+        state.submitted = state.submitted.lean(policy=shared(policy))
 
 
 def _resumed(state: State, event: e.TaskResumed, ts: float) -> None:
     state.started = state.resumed = True
+    _approves(state, event)
     state.llm_running.clear()
     state.llm_since.clear()
     waiting = state.waiting

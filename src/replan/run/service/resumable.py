@@ -10,7 +10,7 @@ from replan.core.state.fold import fold
 from replan.core.state.progress import TaskStatus
 from replan.core.state.task import State
 from replan.core.waits.tools import tools_of
-from replan.ports import Store, Tools
+from replan.ports import Denies, Store, Tools
 from replan.run.waits.moments import told
 
 BY_HAND = "python"
@@ -41,6 +41,27 @@ def tools_missing(state: State, tools: Tools) -> list[str]:
     here = {spec.source for spec in tools.specs()} - troubled - {BY_HAND, ""}
     known = state.made_with.tools
     return [name for name in missing if name not in known or known[name].source not in here]
+
+
+def why_missing(state: State, missing: Sequence[str], tools: Tools) -> str:
+    """Why these are not to be had here, and what to do about it."""
+    denied = [name for name in missing if isinstance(tools, Denies) and tools.denied(name)]
+    gone = [name for name in missing if name not in denied]
+    told = []
+    if denied:
+        told.append(
+            f"it goes on with {_listed(denied)}, and {'that' if len(denied) == 1 else 'these'} may not be used here ([tools] deny): go on "
+            "with it where it may, or fork it with another plan"
+        )
+    if gone:
+        known = state.made_with.tools if state.made_with is not None else {}
+        sources = {known[name].source for name in gone if name in known}
+        problems = [
+            str(one) for one in tools.problems if not sources or getattr(one, "source", "") in {*sources, ""}
+        ]
+        why = f" ({'; '.join(problems[:3])})" if problems else ": give those that it was submitted with"
+        told.append(f"it goes on with {_listed(gone)}, not to be found among the tools here{why}")
+    return "; ".join(told)
 
 
 class CannotGoOn(NamedTuple):
@@ -76,8 +97,7 @@ async def _why_not(task_id: str, store: Store, tools: Tools, now: Callable[[], f
     if state.ended or state.cancel is not None:
         return None
     if missing := tools_missing(state, tools):
-        why = f"it goes on with {_listed(missing)}, not to be found among the tools here: give those that it was submitted with"
-        return CannotGoOn(task_id, why, "tools")
+        return CannotGoOn(task_id, why_missing(state, missing, tools), "tools")
     waiting = state.waiting
     if waiting is not None and waiting.until is not None and now() > waiting.until + OVERDUE_SECS:
         why = f"it waited until {told(waiting.until)}, and nobody has taken it up since: replan tasks resume {task_id}"

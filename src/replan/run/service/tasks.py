@@ -42,7 +42,7 @@ from replan.run.service.event_stream import Line
 from replan.run.service.forking import Forking, Kin
 from replan.run.service.preview import plan_unstored
 from replan.run.service.results import open_approvals, part_at, part_of, result_of, step_of
-from replan.run.service.resumable import CannotGoOn, cannot_go_on, tools_missing
+from replan.run.service.resumable import CannotGoOn, cannot_go_on, tools_missing, why_missing
 from replan.run.service.submission import Submission, check_submission, json_size
 from replan.run.session.dependencies import Parts
 from replan.run.session.given import read_secret, source_of
@@ -420,10 +420,7 @@ class Service:
             self.parts.given.give_again(state.name, state.submitted, secrets or {})
         missing = tools_missing(state, self.parts.tools)
         if missing and state.cancel is None:
-            raise InputError(
-                f"task {task_id!r} goes on with {', '.join(map(repr, missing))}, not to be found among the tools "
-                "here: give those that it was submitted with"
-            )
+            raise InputError(f"task {task_id!r}: {why_missing(state, missing, self.parts.tools)}")
         return state
 
     def cannot_go_on(self, limit: int = 200) -> Coroutine[Any, Any, list[CannotGoOn]]:

@@ -67,6 +67,8 @@ class Catalog:
         self._given: dict[tuple[str, str], str] = {}
         self._away: set[str] = set()
         """Ids of tools that are not here now, or may not be used: they mean no other tool."""
+        self._denied: set[str] = set()
+        """Ids of tools that are here, and that the rules do not admit."""
         self._gates: dict[str, LimitsGate | None] = {}
         self._own_problems: list[Problem] = []
         self._bad_verifiers: list[tuple[str, str]] = []
@@ -85,6 +87,10 @@ class Catalog:
     def remembered(self) -> Mapping[str, Collection[str]]:
         """The names of the tools that each source had when it was last listed."""
         return self._remembered
+
+    def denied(self, name: str) -> bool:
+        """True for the id of a tool that is here and may not be used."""
+        return name in self._denied
 
     async def open(self, remembered: Mapping[str, Collection[str]] | None = None) -> None:
         """List all sources side by side; opening again lists them anew.
@@ -130,8 +136,10 @@ class Catalog:
             for pattern in (unused(self.rules, [*named.values(), *_TO_WAIT_WITH]) if complete else ())
         ]
         made: dict[str, Route] = {}
+        denied: set[str] = set()
         for tool_id, route in routes.items():
             if not admits(self.rules, named[tool_id]):
+                denied.add(tool_id)
                 continue
             rule = rule_of(self.rules, named[tool_id])
             if rule is not None:
@@ -143,6 +151,7 @@ class Catalog:
                     LimitsGate(rule.max_concurrent, rate) if limits and rule is not None else None
                 )
             made[tool_id] = route
+        self._denied = denied
         self._routes = made  # as one: a plan may be checked in a thread meanwhile
         self._away = {*self._given.values(), *(own_id for own_ids in absent.values() for own_id in own_ids)}
         self._away -= self._routes.keys()

@@ -10,7 +10,7 @@ from replan.core.tools.rules import Named, ToolRules, admits
 from replan.core.types import ToolId, ToolSpec
 from replan.core.waits.tools import BUILT_IN, CREATE_CALLBACK, SOURCE
 from replan.errors import ToolCallError
-from replan.ports import Gate, ToolCall, Tools
+from replan.ports import Denies, Gate, ToolCall, Tools
 
 
 class WithWaits:
@@ -33,6 +33,9 @@ class WithWaits:
     @property
     def problems(self) -> Sequence[object]:
         return self._tools.problems
+
+    def denied(self, name: str) -> bool:
+        return isinstance(self._tools, Denies) and self._tools.denied(name)
 
     def call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
         if call.tool_id not in self._own or self._tools.resolve(call.tool_id) is not None:

@@ -124,6 +124,6 @@ def fork(
             tell_result(ended, out, json=json, events=events)
             raise typer.Exit(of_result(ended))
     resume(
-        made, tools=tools, model=model, endpoint=endpoint, api_key=api_key, secret=secret, config=config, db=db,
+        made, tools=tools, model=model, endpoint=endpoint, api_key=api_key, secret=secret, approve=approve, config=config, db=db,
         json=json, events=events, quiet=quiet,
     )  # fmt: skip
