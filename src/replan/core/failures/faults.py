@@ -36,6 +36,7 @@ FaultKind = Literal[
     "output",  # it answered with something that cannot be kept
     "cancelled",  # stopped by us
     "crashed",  # the process ended before the answer was recorded
+    "process_ended",  # so did the process of each of its tries: it is what ends it, most likely
     "unknown_tool",  # no such tool
     "unavailable",  # its source is not there
     "rejected",  # a person does not agree to it: no call was made
@@ -355,7 +356,7 @@ def _category(kind: str) -> Category:
             | "approval"
         ):
             return "external_error"
-        case "tool" | "output" | "unknown_tool":
+        case "tool" | "output" | "process_ended" | "unknown_tool":
             return "tool_error"
         case _:
             return "unknown"

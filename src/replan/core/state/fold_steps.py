@@ -50,6 +50,7 @@ def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
     )  # fmt: skip
     if (earlier := state._calls.get(call.key)) is not None:
         call.retries, call.first = earlier.retries, earlier.first
+        call.cut_off = earlier.cut_off + (earlier.status == "running" and state.fruitless > 0)
     ledger.touch(call.effect)
     state._calls[call.key] = call
     if call.effect == "once":
@@ -65,6 +66,7 @@ def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
 def _result_of(state: State, event: e._OfCall, ts: float) -> CallState | None:
     """The call that the event ends."""
     call = state._calls.get(event.call_key)
+    state.fruitless = 0
     if call is not None:
         call.ended = ts
         state.ledger.touch(call.effect)
@@ -259,6 +261,7 @@ def _plain_end(state: State, end: PlainEnd, ts: float) -> None:
         _one_by_one(state, end, ts)
         return
     del state._calls[key]
+    state.fruitless = 0
     call.ended = step.ended = ts
     call.status = step.status = "succeeded"
     call.output = output = tuple.__new__(Output, (end.output, *_NO_MORE))

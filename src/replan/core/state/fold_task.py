@@ -54,6 +54,7 @@ def _resumed(state: State, event: e.TaskResumed, ts: float) -> None:
     state.llm_running.clear()
     state.llm_since.clear()
     waiting = state.waiting
+    state.fruitless = 0 if waiting is not None else state.fruitless + 1
     if waiting is not None and (waiting.until_resumed or waiting.until is not None):
         state.waiting = None  # its time has come, or somebody looks again whether it has
     if state.cancel is not None and state.cancel.until_resumed:
@@ -76,6 +77,7 @@ def _llm_started(state: State, event: e.LlmCallStarted, ts: float) -> None:
 
 
 def _llm_completed(state: State, event: e.LlmCallCompleted, ts: float) -> None:
+    state.fruitless = 0
     state.llm_running.pop(event.call_id, None)
     state.llm_since.pop(event.call_id, None)
     mine, more = state._asked, event.usage

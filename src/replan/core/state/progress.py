@@ -57,6 +57,8 @@ class CallState:
     ended: float | None = None
     effects_before: int = 0
     """The task's count of effects when it was started."""
+    cut_off: int = 0
+    """Tries before this one that nobody has seen the end of: whoever drove the task was gone."""
     retries: int = 0
     """Faults of its earlier tries that code let pass; a try that was cut off is none."""
     plan: int = 1

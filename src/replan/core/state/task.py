@@ -116,6 +116,8 @@ class State:
     made: dict[ToolId, list[CallState]] = field(default_factory=dict)
     """The `once` calls of each tool that were begun, in their order."""
     resumed: bool = False
+    fruitless: int = 0
+    """How often it was taken up again since anything of it came to an end."""
     any_settled: bool = False
     """Of some call it was found out that it took effect; what it gave may not be known."""
     records: dict[CallKey, str] = field(default_factory=dict)

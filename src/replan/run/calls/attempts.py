@@ -121,7 +121,7 @@ class Attempts:
             PlainStart, (call.step.step_id, call.key, call.tool.id, call.tool.effect, parameters)
         )
         begun = self._run.record(start, soon=False)
-        if _has_to_land(call):
+        if _has_to_land(call, self._run.state):
             begun.awaited = True  # `finish` sends it off
         else:
             self._run.send_soon(begun)
@@ -193,7 +193,7 @@ class Attempts:
             try:
                 if call.large:
                     given = await beside(own_copy, call.parameters)
-                if _has_to_land(call) and not run.has_landed(batch):
+                if _has_to_land(call, run.state) and not run.has_landed(batch):
                     await run.certain(batch)
                 elsewhere = None
                 if call.tool.effect == "once" and (run.unheard or _is_to_look(run.state)):
@@ -506,9 +506,9 @@ class Attempts:
         )
 
 
-def _has_to_land(call: Call) -> bool:
-    """True if what is recorded has to be on disk before the call is made."""
-    return call.tool.effect != "reads" or bool(call.step.dependencies)
+def _has_to_land(call: Call, state: State) -> bool:
+    """True if what is recorded has to be on disk before the call is made: else it cannot be told what a process died of."""
+    return call.tool.effect != "reads" or bool(call.step.dependencies) or state.fruitless > 0
 
 
 def _is_to_look(state: State) -> bool:

@@ -6,13 +6,17 @@ from replan.core.events import CallFailed, LlmCallCompleted, OutcomeUnknown, Ste
 from replan.core.limits.prices import total
 from replan.core.state.progress import CLOSED
 from replan.core.state.task import CallState
-from replan.core.types import Fault, ToolSpec, Usage
+from replan.core.types import Category, Fault, ToolSpec, Usage
 from replan.run.session.context import Run
+
+MOST_CUT_OFF = 4
+"""Tries of one call that may be cut off, the last two with nothing beside them; then it is what ends the process, most likely."""
 
 
 def close_call(run: Run, call: CallState, kind: str, message: str) -> None:
     """End a started call without a result; nobody knows whether it took effect."""
-    fault = Fault(category="external_error", kind=kind, message=message, happened="unknown")
+    category: Category = "tool_error" if kind == "process_ended" else "external_error"
+    fault = Fault(category=category, kind=kind, message=message, happened="unknown")
     labels = {
         "call_key": call.key, "step_id": call.step_id, "action_id": call.slot.action_id,
         "index": call.slot.item, "attempt": call.attempt, "tool_id": call.tool_id,
@@ -28,6 +32,14 @@ def close_crashed(run: Run) -> None:
         tool = run.parts.tools.resolve(call.tool_id)
         if _once(call, tool) and not (tool is not None and tool.honours_key):
             close_call(run, call, "crashed", "the process ended before its result was recorded")
+        elif call.cut_off + 1 >= MOST_CUT_OFF and call.key not in run.state.waits:
+            times = f"each of its {call.cut_off + 1} tries"
+            close_call(
+                run,
+                call,
+                "process_ended",
+                f"the process that made it ended in {times}: it is not made again unasked",
+            )
 
 
 def unfinished_effect(call: CallState) -> bool:

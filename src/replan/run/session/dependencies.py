@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -65,6 +66,8 @@ class Parts:
     """Requests of this process with their secrets."""
     light: dict[TaskName, None] = field(default_factory=dict)
     """Tasks that were stored here lately, small enough to be read and planned in the event loop."""
+    alone: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the task that may be what ends this process."""
     leaving: Leaving = field(default_factory=Leaving)
     """Whether this process is about to end."""
     ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None

@@ -44,6 +44,10 @@ LET_GO_SECS = 1.0
 """How long cancelled calls may take to stop before they are left behind."""
 
 
+ALONE_AFTER = 2
+"""So often taken up for nothing, something of it may end the process: it makes one call at a time, beside no other such task."""
+
+
 def execute(run: Run, deadline: float | None) -> Coroutine[Any, Any, None]:
     """Run every open step of the plan, or record why it cannot run.
 
@@ -52,9 +56,21 @@ def execute(run: Run, deadline: float | None) -> Coroutine[Any, Any, None]:
     mode, reason = mode_of(run.state)
     if run.state.mode is None:
         run.record(ExecutionMode(mode=mode, reason=reason))
-    if mode == "serial":
-        return Executor(run, deadline, serial=True).run_all()
-    return _in_parallel(run, deadline)
+    made = Executor(run, deadline, serial=True).run_all() if mode == "serial" else _in_parallel(run, deadline)
+    return made if run.state.fruitless < ALONE_AFTER else _alone(run, made)
+
+
+async def _alone(run: Run, made: Coroutine[Any, Any, None]) -> None:
+    """So it shows which of several tasks ends the process that they share."""
+    try:
+        await run.parts.alone.acquire()
+    except BaseException:
+        made.close()
+        raise
+    try:
+        await made
+    finally:
+        run.parts.alone.release()
 
 
 async def _in_parallel(run: Run, deadline: float | None) -> None:
@@ -96,7 +112,11 @@ class Executor:
         self._run = run
         self._state = run.state
         self._graph = run.state.graph()
-        limit = 1 if serial else max(1, run.state.policy.parallel_max_concurrent)
+        limit = (
+            1
+            if serial or run.state.fruitless >= ALONE_AFTER
+            else max(1, run.state.policy.parallel_max_concurrent)
+        )
         self._places = Places(limit, self._say_who_waits)
         self._urgency = (
             {step: -float(n) for n, step in enumerate(self._graph.topological())}

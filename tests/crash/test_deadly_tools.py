@@ -1,0 +1,31 @@
+"""A tool that ends the process which calls it is not called without end, and what stands beside it is not blamed for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
+
+
+@pytest.mark.parametrize("effect", ["reads", "repeatable"])
+def test_a_call_whose_process_ends_each_time_fails_in_the_end(effect: str, tmp_path: Path) -> None:
+    script = Path(__file__).with_name("deadly_tool.py")
+    run = subprocess.run(
+        [sys.executable, str(script), str(tmp_path), effect], capture_output=True, text=True, check=False, timeout=120
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-2000:]
+    found: dict[str, Any] = json.loads(run.stdout)
+    assert found["processes"] <= 9
+    assert found["deadly"]["status"] == "failed"
+    status, error = found["deadly"]["steps"]["d"]
+    assert status == "failed"
+    assert "the process that made it ended in each of its" in error
+    assert found["innocent"]["status"] == "succeeded"
+    assert {status for name, (status, _) in found["deadly"]["steps"].items() if name != "d"} == {"succeeded"}
