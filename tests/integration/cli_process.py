@@ -23,7 +23,7 @@ def count(text: str) -> dict:
     """Count the letters of a text."""
     print("a print of the tool")
     os.write(1, b"a write of the tool\\n")
-    subprocess.run(["echo", "a print of a child"], check=True)
+    subprocess.run([sys.executable, "-IS", "-c", "print('a print of a child')"], check=True)
     return {"text": text, "letters": len(text)}
 
 
