@@ -245,7 +245,9 @@ def _unsaid(one: Undone, effects: Effects, spare: Mapping[StepId, list[CallState
     ]
     if not like:
         return one
-    return one._replace(what=f"{one.what}; no plan says that {some(like, 3)} stands for it (`instead_of`)")
+    return one._replace(
+        unsaid=f"no plan says that {some(like, 3, between=' or ')} stands for it (`instead_of`)"
+    )
 
 
 def _left(step: StepState, end: StepState, *, added: bool) -> str:

@@ -34,6 +34,14 @@ class Undone(NamedTuple):
     instead: tuple[StepId, ...] = ()
     """Steps that by the word of their plan stand for all of it, and have had as many effects of the same tool."""
 
+    unsaid: str = ""
+    """What might stand for it, where only a word can tell, in words; empty if there is nothing."""
+
+    @property
+    def told_alone(self) -> str:
+        """What became of it, where nobody judges what may stand for it."""
+        return f"{self.what}; {self.unsaid}" if self.unsaid else self.what
+
     @property
     def will_do(self) -> bool:
         """True if nobody need say more of it: what became of it is told, and costs nothing."""

@@ -250,7 +250,7 @@ def _by_steps(run: Run, loaded: Loaded, final: list[StepState]) -> Evaluation:
         state.plan,
         reports(run, loaded, final if whole else state.steps.values(), whole=last),
         used=state.steps.keys() - last if whole else (),
-        undone=[one.what for one in left if one.effect and not one.will_do],
+        undone=[one.told_alone for one in left if one.effect and not one.will_do],
         missing=[*(one.what for one in left if not one.effect), *([rest] if rest and not asked else [])],
         without=list(
             dict.fromkeys(
