@@ -34,7 +34,7 @@ class Programs(Kit):
         everyone = asyncio.Event()
 
         async def python(code: str, given: Any) -> Any:
-            said, _ = await run_code(code, given, limits=_LIMITS)
+            said, _, _ = await run_code(code, given, limits=_LIMITS)
             return said["result"]
 
         @tool(effect="reads")

@@ -15,7 +15,7 @@ import pytest
 from replan import File, Replan, tool
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
-from replan.tools.kit import shell
+from replan.tools.kit import python, shell
 
 pytestmark = pytest.mark.anyio
 
@@ -109,6 +109,21 @@ async def test_a_program_that_is_cancelled_while_it_writes_leaves_nothing(tmp_pa
         await replan.cancel("t")
         assert (await replan.wait("t")).status == "cancelled"
     assert pieces_left(tmp_path / "log.db") == 0
+
+
+async def test_what_code_prints_is_a_file_where_it_is_much(tmp_path: Path) -> None:
+    source = python(max_output_bytes=1000)
+    code = "for n in range(200000):\n    print(n)\nresult = n"
+    async with Replan(
+        tools=[source, lines_of], db=tmp_path / "log.db", evaluation="steps", max_rounds=1
+    ) as replan:
+        made = [
+            step("a", "run_python", code=code),
+            step("b", "lines_of", "a", file="${a.output.printed_file}"),
+        ]
+        result = await replan.run("go", plan={"steps": made}, task_id="t")
+        assert result.final_output == [1_288_890, "199999"]
+        assert (await replan.output("t", "a"))["result"] == 199_999
 
 
 async def test_outside_of_a_task_only_the_ends_are_given(tmp_path: Path) -> None:

@@ -339,9 +339,14 @@ async def test_a_model_that_judges_is_told_what_a_file_is(tmp_path: Path) -> Non
 
     model = ScriptedModel({"evaluation": judge})
     async with Replan(model, tools=TOOLS, db=tmp_path / "log.db") as replan:
-        result = await replan.run("go", plan=plan(step("a", "fetch", mib=2)))
+        text = "süß\n" * 1_000
+        made = plan(step("a", "fetch", mib=2), step("b", "fetch_text", text=text))
+        result = await replan.run("go", plan=made, task_id="t")
         assert result.status in ("succeeded", "failed")
+        (file,) = (await done(replan, "t", "b")).files
+        assert (file.head, file.tail, file.size) == (text[:200], "", 6_000)
     assert "is a file (image/png, 2,097,152 bytes)" in seen[0]
+    assert 'is a file (text/plain, 6,000 bytes, which begins "süß' in seen[0]
     assert "\x80" not in seen[0]
 
 

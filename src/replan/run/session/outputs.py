@@ -83,10 +83,18 @@ async def _packed(value: Any, limit: int) -> Packed:
         around = await _packed(value.value, limit)
         files = {one.name: _streamed(one) for one in value.files}.values()
         return around._replace(
-            files=tuple(one.artifact for one in files if one.artifact is not None),
+            files=tuple(_in_few_words(one.artifact) for one in files if one.artifact is not None),
             contents=tuple(one.stored for one in files if one.stored is not None),
         )
     return await seen_through(pack, value, limit) if is_large(value) else pack(value, limit)
+
+
+_BEGINNING = 200
+"""Characters of a file within an output that the log has: there may be many."""
+
+
+def _in_few_words(file: Artifact) -> Artifact:
+    return file.model_copy(update={"head": file.head[:_BEGINNING], "tail": ""})
 
 
 class Streamed(Packed):

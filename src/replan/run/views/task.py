@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 
@@ -143,7 +144,8 @@ def _notes(step: StepState, state: State) -> Iterator[str]:
         without = step.left_out
         yield f"{step.items} items" + (f", without {items_in_words(without)}" if without else "")
     for file in files_of(step)[:_MOST_FILES]:
-        yield f"{name_of(file.artifact_id)} is a file ({file.media_type}, {file.size:,} bytes)"
+        begins = f", which begins {json.dumps(file.head, ensure_ascii=False)}" if file.head else ""
+        yield f"{name_of(file.artifact_id)} is a file ({file.media_type}, {file.size:,} bytes{begins})"
     for one in older_than_a_change(state, [step]) if not step.gone else ():
         yield (
             f"what it was reused from was made before {one.change.step_id!r} ({one.change.tool_id}), which this step comes after: if that "

@@ -106,7 +106,10 @@ class ToolContext:
         return self._keep is not None
 
     async def keep(self, file: File) -> File:
-        """Store a file now, in an async function: what breaks off breaks off here. It is then for what the function returns."""
+        """Store a file now, in an async function: what breaks off breaks off here.
+
+        It is then for what the function returns, within the hour.
+        """
         await file.keep(self._keep)
         return file
 

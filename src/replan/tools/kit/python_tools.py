@@ -10,28 +10,34 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from pydantic import Field
 
 from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
-from replan.tools.bounds import MAX_RESULT_BYTES, too_large
+from replan.tools.bounds import MAX_RESULT_BYTES, MOST_FILE_BYTES, too_large
 from replan.tools.functions.context import time_left
 from replan.tools.functions.decorator import tool
+from replan.tools.functions.files import File
 from replan.tools.kit.group_memory import within
-from replan.tools.kit.source import KitSource
+from replan.tools.kit.source import KitSource, kept_of_more_than
 from replan.tools.large_json import parsed, taken
-from replan.tools.processes import plain_environment, run_program
+from replan.tools.processes import FLOOD_BYTES, plain_environment, run_program
+from replan.tools.tee import Tee
 
 _WORKER = Path(__file__).with_name("python_worker.py")
 
 
 class Computed(TypedDict):
-    """`result`: what the code put into `result`, or its last expression; `printed`: what it wrote."""
+    """`result`: what the code put into `result`, or its last expression; `printed`: what it wrote, of much of it the ends.
+
+    `printed_file` is then all of it.
+    """
 
     result: Any
     printed: str
+    printed_file: NotRequired[File]
 
 
 class Limits(NamedTuple):
@@ -85,18 +91,28 @@ def python(
             code: the program; it puts what it found into a variable named result
             input: a value that the code finds in a variable named input
         """
-        said, printed = await run_code(
-            code, input, limits=limits, network=network, max_output_bytes=max_output_bytes
+        tee = kept_of_more_than(max_output_bytes)
+        said, printed, kept = await run_code(
+            code, input, limits=limits, network=network, max_output_bytes=max_output_bytes, tee=tee
         )
-        return {"result": said.get("result"), "printed": printed}
+        found: Computed = {"result": said.get("result"), "printed": printed}
+        if kept is not None:
+            found["printed_file"] = kept
+        return found
 
     return KitSource([run_python], name=name)
 
 
 async def run_code(
-    code: str, given: Any, *, limits: Limits, network: bool = False, max_output_bytes: int = 100_000
-) -> tuple[dict[str, Any], str]:
-    """The worker's answer (`result`, `isolated`) and what the code printed. Raises `ToolCallError`."""
+    code: str,
+    given: Any,
+    *,
+    limits: Limits,
+    network: bool = False,
+    max_output_bytes: int = 100_000,
+    tee: Tee | None = None,
+) -> tuple[dict[str, Any], str, File | None]:
+    """The worker's answer (`result`, `isolated`), what the code printed, and that as a file. Raises `ToolCallError`."""
     base = _own_folder()
     folder = base / "work"
     answer = _Answer()
@@ -128,6 +144,8 @@ async def run_code(
             max_output_bytes=max_output_bytes,
             pass_fds=(answer.writes,),
             watch=within(limits.memory_mb * 2**20),
+            tee=tee,
+            flood_bytes=FLOOD_BYTES if tee is None else MOST_FILE_BYTES,
         )
         printed = ended.stdout.text + (f"\n{ended.stderr.text}" if ended.stderr.text else "")
         isolated, begun, said = await answer.read()
@@ -139,7 +157,7 @@ async def run_code(
             happened = "no" if shut_in or not begun else "unknown"
             last = f"; it had printed: {printed.strip()[-500:]}" if printed.strip() else ""
             raise ToolCallError(f"the code failed: {said['error']}{last}", happened=happened)
-        return {"result": said["result"], "isolated": isolated}, printed
+        return {"result": said["result"], "isolated": isolated}, printed, ended.taken
     finally:
         answer.close()
         await asyncio.to_thread(shutil.rmtree, base, True)  # the code may have left a hundred thousand files
@@ -154,7 +172,7 @@ def _own_folder() -> Path:
 
 async def isolation() -> dict[str, bool]:
     """What holds on this system: no `network`, no writing to other `files`, own space of `processes`, own `user`."""
-    said, _ = await run_code("result = None", None, limits=Limits())
+    said, _, _ = await run_code("result = None", None, limits=Limits())
     found: dict[str, bool] = said["isolated"]
     return found
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import AsyncGenerator, Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
@@ -13,12 +12,11 @@ from pydantic import Field
 
 from replan.errors import InputError, ToolCallError
 from replan.tools.bounds import MOST_FILE_BYTES
-from replan.tools.functions.context import ToolContext, current, time_left
+from replan.tools.functions.context import time_left
 from replan.tools.functions.decorator import tool
 from replan.tools.functions.files import File
-from replan.tools.kit.source import KitSource
+from replan.tools.kit.source import KitSource, kept_of_more_than
 from replan.tools.processes import FLOOD_BYTES, plain_environment, run_program
-from replan.tools.tee import Tee
 
 _ANSWERS = {
     "grep": (0, 1),
@@ -84,8 +82,7 @@ def shell(
             raise ToolCallError(
                 "arguments: a NUL character cannot be in an argument", kind="parameter", happened="no"
             )
-        context = current()
-        tee = Tee(max_output_bytes, partial(_kept, context)) if context.keeps else None
+        tee = kept_of_more_than(max_output_bytes)
         ended = await run_program(
             [path, *arguments],
             what=f"the program {program!r}",
@@ -142,11 +139,6 @@ def shell(
         run_reading_command.__annotations__["program"] = Literal[tuple(readers)]
         made.append(tool(effect="reads", volatile=True, timeout=whole)(run_reading_command))
     return KitSource(made, name=name)
-
-
-async def _kept(context: ToolContext, pieces: AsyncGenerator[bytes, None]) -> File:
-    """All that a program writes, stored as it comes."""
-    return await context.keep(File(pieces, "text/plain"))
 
 
 def _looked_up(names: Sequence[str]) -> dict[str, str]:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from replan.core.secrets import KnownSecrets
+from replan.tools.functions.context import current
+from replan.tools.functions.files import File
 from replan.tools.functions.source import FunctionSource
+from replan.tools.tee import Tee
+
+
+def kept_of_more_than(size: int) -> Tee | None:
+    """What stores all that a program writes, as it comes, where it is more than so many bytes; None outside of a task."""
+    context = current()
+
+    async def kept(pieces: AsyncGenerator[bytes, None]) -> File:
+        return await context.keep(File(pieces, "text/plain"))
+
+    return Tee(size, kept) if context.keeps else None
 
 
 class KitSource(FunctionSource):
