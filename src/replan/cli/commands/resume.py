@@ -10,7 +10,7 @@ import typer
 from replan.cli.commands.answers import By
 from replan.cli.terminal import options
 from replan.cli.terminal.task_ids import TaskName, full_id
-from replan.cli.terminal.terminal import Out, own_stdout, say
+from replan.cli.terminal.terminal import Out, own_stdout
 
 if TYPE_CHECKING:
     from replan.config import Settings
@@ -42,14 +42,15 @@ def resume(
     from replan.cli.live.show import show_for
     from replan.cli.terminal import loop
     from replan.cli.terminal.exits import of_result
-    from replan.cli.terminal.going_on import Given, enter_folder, going_on
+    from replan.cli.terminal.going_on import Given
     from replan.cli.terminal.inputs import secret_text, secrets_of
-    from replan.cli.terminal.opening import driven_here, open_replan, open_stored, settings_of
+    from replan.cli.terminal.opened_again import opened_again
+    from replan.cli.terminal.opening import open_stored, settings_of
     from replan.cli.terminal.stricter_here import check_askable
     from replan.config.whoever import whoever
-    from replan.core.begun import APPROVAL, begun_with, given_instead
+    from replan.core.begun import begun_with
     from replan.core.state.fold import fold
-    from replan.errors import InputError, TaskHeld
+    from replan.errors import TaskHeld
     from replan.wiring import database
 
     key = None if api_key is None else secret_text(api_key)
@@ -82,42 +83,13 @@ def resume(
         begun = begun_with(past)
         secrets = _absolute(secrets_of(secret or []))
         place = database(db if db is not None else settings.database_service.connection_string)
-        chosen = going_on(
-            begun,
-            settings,
-            given,
-            state.policy,
-            asks=state.modelled,
-            calls=not _is_to_end(past),
-            seal_key=seal_key,
+        opened = opened_again(
+            found, begun, settings, given, state, calls=not _is_to_end(past), seal_key=seal_key, db=str(place)
         )
-        told = "" if given.tools else enter_folder(begun)
-        if lines := [*chosen.told[:1], *filter(None, [told]), *chosen.told[1:]]:
-            say(f"{found} goes on with what it was begun with: {'; '.join(lines)}")
-        try:
-            replan = open_replan(
-                driven_here(chosen.settings),
-                tools=chosen.tools,
-                model=chosen.model,
-                endpoint=chosen.endpoint,
-                api_key=chosen.key,
-                replay=chosen.replay,
-                db=str(place),
-            )
-        except InputError as error:
-            begun_with_ = " ".join(f"--tools {spec}" for spec in begun.tools)
-            if tools or not begun_with_:
-                raise
-            where = f"in {begun.folder}" if begun.folder else "in the folder in which it was begun"
-            raise InputError(
-                f"{error}. The task was begun with {begun_with_} {where}: resume it there, or give its tools anew with --tools"
-            ) from error
+        replan = opened.replan
         async with replan:
-            check_askable(chosen.approval, approve, state, replan.service.parts.tools)
-            instead = given_instead(begun, await replan.begun()) if given.any else {}
-            if chosen.approval is not None:
-                instead[APPROVAL] = chosen.approval
-            if instead:
+            check_askable(opened.chosen.approval, approve, state, replan.service.parts.tools)
+            if instead := await opened.instead():
                 await replan.service.give_instead(found, instead)
             return await to_the_end(
                 replan,

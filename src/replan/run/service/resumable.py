@@ -56,9 +56,8 @@ def why_missing(state: State, missing: Sequence[str], tools: Tools) -> str:
     if gone:
         known = state.made_with.tools if state.made_with is not None else {}
         sources = {known[name].source for name in gone if name in known}
-        problems = [
-            str(one) for one in tools.problems if not sources or getattr(one, "source", "") in {*sources, ""}
-        ]
+        theirs = [one for one in tools.problems if not sources or getattr(one, "source", "") in sources]
+        problems = [str(one) for one in theirs if getattr(one, "tool", None) in (None, *gone)]
         why = f" ({'; '.join(problems[:3])})" if problems else ": give those that it was submitted with"
         told.append(f"it goes on with {_listed(gone)}, not to be found among the tools here{why}")
     return "; ".join(told)
