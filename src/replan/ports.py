@@ -360,12 +360,13 @@ class Landing(asyncio.Future[Any]):
     """
 
     told: Callable[[asyncio.Future[Any]], None] | None = None
-    """Called in the event loop, once it is done."""
+    """Called in the event loop as it is done, and forgotten: whoever keeps what was settled keeps nobody who was told."""
 
     def cancel(self, msg: Any = None) -> bool:
         cancelled = super().cancel(msg)
-        if cancelled and self.told is not None:
-            self.told(self)
+        told, self.told = self.told, None
+        if cancelled and told is not None:
+            told(self)
         return cancelled
 
 

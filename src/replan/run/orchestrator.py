@@ -155,8 +155,10 @@ class Drive:
                 await drift.record(run, self.drift)
             while not self.late:
                 while (work := self._next()) is not None:
-                    with contextlib.suppress(Paused):
+                    try:  # noqa: SIM105  (what `suppress` makes is held as long as the task waits)
                         await work
+                    except Paused:
+                        pass
                 if run.state.waiting is None or run.stopping:
                     break
                 paused = run.state.waiting.paused

@@ -51,9 +51,10 @@ def settle_here(items: Iterable[Settled]) -> None:
             future.set_result(result)
         else:
             future.set_exception(error)
-        if future.told is not None:
+        told, future.told = future.told, None
+        if told is not None:
             try:
-                future.told(future)
+                told(future)
             except Exception as fault:  # noqa: BLE001 - as of a callback: the others are to be told all the same
-                told = {"message": "whoever was told of an append failed", "exception": fault}
-                loop.call_exception_handler(told)
+                said = {"message": "whoever was told of an append failed", "exception": fault}
+                loop.call_exception_handler(said)
