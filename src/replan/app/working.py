@@ -56,7 +56,7 @@ async def work_off(
     if running.works:
         raise InputError("this Replan takes tasks already: one `work` at a time, with a higher concurrency")
     await queue.prepare()
-    running.works = True
+    running.works = running.service.parts.gives_back = True
     from replan.engine.procrastinate.jobs import Pace
     from replan.engine.procrastinate.worker import Worker
 
@@ -87,7 +87,7 @@ async def work_off(
             running.service.parts.leaving.set()
         await working
     finally:
-        running.works = False
+        running.works = running.service.parts.gives_back = False
         for task in (told, taking, stopping, working):
             if task is not None and not task.done():
                 task.cancel()

@@ -54,7 +54,7 @@ from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.opening import Claimed
 from replan.run.session.shielding import noticed
-from replan.run.session.stops import BudgetReached, Halted, HandedOver, Paused, warn
+from replan.run.session.stops import BudgetReached, Halted, HandedOver, ModelAway, Paused, warn
 from replan.run.steps.executor import execute
 
 _LONG = (SelectTools, MakePlan, Execute, Reflect, ChangePlan)
@@ -255,6 +255,9 @@ class Drive:
                 raise error
             elif isinstance(error, HandedOver):
                 pass  # it stays as it is
+            elif isinstance(error, ModelAway):
+                await run.settle()
+                raise error
             elif isinstance(error, Halted):
                 run.record(TaskWaiting(reason=str(error), until_resumed=True, because=error.because))
             elif error is not None:

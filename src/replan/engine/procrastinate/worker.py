@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -15,13 +16,36 @@ from replan.engine.procrastinate.connector import Connector
 from replan.engine.procrastinate.jobs import Back, Hand, Jobs, Pace
 from replan.errors import StaleWriter, StoreError, TaskEnded, TaskHeld, TaskNotFound
 from replan.ports import Database
-from replan.run.session.stops import HandedOver
+from replan.run.session.stops import HandedOver, ModelAway
 
 STOP_SECS = 8.0
 """How long a drive that was cut off may take to let go of its task."""
 _NEVER_SECS = 1e9
 _WAKE = "SELECT wake(task_id, queue, priority) FROM task WHERE task_id = %(task)s::text AND NOT ended"
 _REFUSED = "UPDATE task SET refused = %(why)s::text WHERE task_id = %(task)s::text AND NOT ended"
+
+
+class Away:
+    """For how long a worker takes no task that asks a model, after its own could not be asked: twice as long each time."""
+
+    MOST_SECS = 300.0
+
+    def __init__(self, first_secs: float) -> None:
+        self._first = first_secs
+        self._secs = 0.0
+        self._until = 0.0
+
+    def begins(self) -> None:
+        """It could not be asked just now. Several tasks that find it so at one time count once."""
+        now = time.monotonic()
+        if now < self._until:
+            return
+        lately = now < self._until + self._secs
+        self._secs = min(self._secs * 2, self.MOST_SECS) if lately else self._first
+        self._until = now + self._secs
+
+    def now(self) -> bool:
+        return time.monotonic() < self._until
 
 
 class Worker:
@@ -54,6 +78,7 @@ class Worker:
         self._offers = offers
         self._look = look
         self._offered = offers()
+        self._away = Away(takeover_secs / 6)
         self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._worker: JobWorker | None = None
@@ -91,7 +116,10 @@ class Worker:
             await asyncio.sleep(1.0)
             if self._jobs is not None:
                 await self._look(self._jobs.answers)
-            if (offers := self._offers()) != self._offered:
+            offers = self._offers()
+            if self._away.now():
+                offers = offers.model_copy(update={"models": {}})
+            if offers != self._offered:
                 self._offered = offers
 
     # ── in the store's thread ──
@@ -139,6 +167,9 @@ class Worker:
         except (TaskHeld, HandedOver):
             raise
         except Exception as error:
+            if isinstance(error, ModelAway):
+                self._away.begins()
+                self._offered = self._offered.model_copy(update={"models": {}})
             self._loop.call_soon_threadsafe(self._failed, task_id, error)
             with suppress(StoreError):
                 why = f"{self._hand.name} gave it back: {self._hide(str(error))}"

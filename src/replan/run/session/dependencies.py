@@ -68,6 +68,8 @@ class Parts:
     """Tasks that were stored here lately, small enough to be read and planned in the event loop."""
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the task that may be what ends this process."""
+    gives_back: bool = False
+    """A task whose model cannot be asked here goes back to the queue that it came from."""
     leaving: Leaving = field(default_factory=Leaving)
     """Whether this process is about to end."""
     ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None

@@ -21,7 +21,7 @@ from replan.reasoning.prompting.prompts import Rendered
 from replan.run.session.context import Run
 from replan.run.session.known_secrets import learn_answer, may_hold_secrets
 from replan.run.session.model_requests import Asking
-from replan.run.session.stops import BudgetReached, Halted, warn
+from replan.run.session.stops import BudgetReached, Halted, ModelAway, warn
 
 log = logging.getLogger("replan")
 _ABOUT_A_STEP = ("step_reflection", "step_repair")
@@ -92,6 +92,8 @@ class RoleTalk:
                         duration_secs=time.perf_counter() - started, error=storable(f"{error}{before}"),
                     )
                 )  # fmt: skip
+                if isinstance(error, ModelUnavailable) and self._goes_back(error, request):
+                    raise ModelAway(str(error)) from error
                 if isinstance(error, ModelUnavailable) and self._may_halt(request):
                     if error.refused:
                         raise Halted(str(error), "key") from error
@@ -111,6 +113,13 @@ class RoleTalk:
             )
         )  # fmt: skip
         return reply
+
+    def _goes_back(self, error: ModelUnavailable, request: ModelRequest) -> bool:
+        """True if somebody else may ask, or the same later: nothing is lost by it, as no step is at work."""
+        if not self._run.parts.gives_back or isinstance(error, RecordingError):
+            return False
+        away = error.refused or (error.transient and request.schema_name != "evaluation")
+        return away and request.schema_name not in _ABOUT_A_STEP
 
     def _may_halt(self, request: ModelRequest) -> bool:
         """True if the task can wait here: it has come to a plan, or to a person's answer, and no step is at work."""

@@ -28,6 +28,10 @@ class Halted(Exception):
         self.because = because
 
 
+class ModelAway(Exception):
+    """This process cannot ask the model: its key is refused, or the model cannot be reached. Another worker may be able to."""
+
+
 class HandedOver(Exception):
     """A task is let go of between two of its calls, for another process to go on with."""
 
