@@ -179,6 +179,14 @@ def test_a_step_that_is_in_place_of_nothing_is_a_violation(first: Any, then: Any
     assert any(wrong in text for text in turns)
 
 
+def test_only_who_plans_anew_is_told_of_the_field() -> None:
+    ran = parts(FAILED, ([instead(to("x", "pay", "Ann"), "p"), BOSS], ""))
+    first, anew = [one for one in ran.model.requests if one.schema_name == "execution_plan"]
+    fields = [one.json_schema["properties"]["steps"]["items"]["properties"] for one in (first, anew)]
+    assert ["instead_of" in one for one in fields] == [False, True]
+    assert ["instead_of" in one.instructions for one in (first, anew)] == [False, True]
+
+
 def test_a_judge_may_say_otherwise() -> None:
     plans = (FAILED, ([instead(to("x", "pay", "Ann"), "p"), BOSS], ""))
     shown = parts(*plans, said=[])

@@ -86,7 +86,7 @@ async def make_replan(
     return await ask_plan(
         talk,
         replan_prompt(talk.style, view, tools),
-        _small_schema(view, tools) if small else plan_schema(talk.style, tools),
+        _small_schema(view, tools) if small else plan_schema(talk.style, tools, again=True),
         read,
         changes(tools),
         corrections=corrections,

@@ -30,15 +30,21 @@ FOR_EACH = {
 }
 
 
+_INSTEAD = "the failed steps of an earlier plan that this one is in place of"
+
+
 # ── plans ─────────────────────────────────────────────────────────────────────
 
 
-def plan_schema(style: str, tools: Sequence[ToolSpec], filled: Collection[str] = ()) -> JsonObject:
-    """The schema of `execution_plan`. `filled`: parameters that metadata fills in where the plan leaves them out."""
-    return _small_plan(tools, filled) if style == "small" else _plan(tools)
+def plan_schema(
+    style: str, tools: Sequence[ToolSpec], filled: Collection[str] = (), *, again: bool = False
+) -> JsonObject:
+    """The schema of `execution_plan`. `filled`: parameters that metadata fills in where the plan leaves them out. `again`: there is
+    an earlier plan."""
+    return _small_plan(tools, filled) if style == "small" else _plan(tools, again=again)
 
 
-def _plan(tools: Sequence[ToolSpec]) -> JsonObject:
+def _plan(tools: Sequence[ToolSpec], *, again: bool) -> JsonObject:
     tool: JsonObject = {"type": "string"}
     if tools:
         tool["enum"] = [spec.id for spec in tools]
@@ -76,10 +82,7 @@ def _plan(tools: Sequence[ToolSpec]) -> JsonObject:
             "repeat": {"type": "boolean"},
             "repeat_reason": {"type": "string", "description": "with `repeat`: why the task wants it again"},
             "allow_failed_items": {"type": "boolean"},
-            "instead_of": {
-                **TEXTS,
-                "description": "the failed steps of an earlier plan that this one is in place of",
-            },
+            **({"instead_of": {**TEXTS, "description": _INSTEAD}} if again else {}),
         },
         "required": ["step_id", "name"],
     }
