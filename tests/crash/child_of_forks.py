@@ -69,7 +69,7 @@ async def play(replan: Replan) -> None:
     half = next(one.seq for one in await replan.history("t") if one.type in ("step_completed", "task_failed"))
     await there(replan, "f", lambda: replan.fork("t", at=max(2, half - 1), fork_id="f"))
     await step_into(replan, "f")
-    plan = pays("Di", "Bob", "Cy")
+    plan = pays("Bob", "Cy", "Di")  # what is done already does not wait for what is new
     await there(replan, "g", lambda: replan.fork("f", at=half, fork_id="g", plan=plan))
     await step_into(replan, "g")
 

@@ -44,12 +44,12 @@ from replan.core.types import Failure, JsonObject
 from replan.core.waits.state import was_set_back
 from replan.errors import ModelError, PlanInvalid, RecordingError, ReplanError, StoreError, TaskHeld
 from replan.run.calls.closing import close_crashed, close_running
+from replan.run.family import relatives
 from replan.run.human_input import questions as asking
 from replan.run.human_input import wishes
 from replan.run.human_input.signals import People
 from replan.run.rounds import drift, stages
 from replan.run.rounds import next_round as rounds
-from replan.run.session import relatives
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.opening import Claimed

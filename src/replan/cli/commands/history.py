@@ -167,6 +167,8 @@ def _call(call: CallState) -> str:
     text = f"{slot}{call.tool_id}({short(call.parameters, 160)}){attempt}: "
     if call.reused:
         return text + "its recorded output was used again"
+    if call.of_task:
+        text += f"made by task {call.of_task}: "
     if call.output is not None:
         kept = call.output.artifact
         return text + (f"{kept.size} bytes, {kept.shape}" if kept else short(call.output.value, 200))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from replan.core.again.like_calls import after_an_effect
 from replan.core.calls.site import Slot, slot_of
-from replan.core.ids import base_of
+from replan.core.ids import base_of, split_key
 from replan.core.limits.policy import needs_approval
 from replan.core.state.task import State, StepState
 from replan.core.types import CallKey, Step, StepId, ToolSpec
@@ -28,7 +28,13 @@ class Asked(NamedTuple):
 
 def asked_of(state: State, step: StepState, slot: Slot, tool: ToolSpec, key: CallKey) -> Asked | None:
     """The yes that this call needs; None if it needs none."""
-    if step.born == 1 and state.recovery is None and step.healing is None and not state.yes_left_out:
+    elsewhere = base_of(key) in state.ledger.elsewhere
+    if (
+        step.born == 1
+        and state.recovery is None
+        and step.healing is None
+        and not (state.yes_left_out or elsewhere)
+    ):
         return Asked() if needs_approval(state.policy, step.step, tool) else None  # nothing has happened yet
     if once_more(state, step, tool, key) and (
         state.policy.interactive or needs_approval(state.policy, step.step, tool)
@@ -88,9 +94,12 @@ def is_after_a_no(state: State, step: StepState, slot: Slot, tool: ToolSpec) -> 
 
 def once_more(state: State, step: StepState, tool: ToolSpec, key: CallKey) -> bool:
     """True if a later plan makes an effect beyond those like it that are done."""
-    if tool.effect != "once" or step.born == 1 or state.ledger.reusable(key, tool) is not None:
+    if tool.effect != "once" or state.ledger.reusable(key, tool) is not None:
         return False
-    return state.ledger.is_done(base_of(key))
+    base, number = split_key(key)
+    if elsewhere := state.ledger.elsewhere.get(base):  # by another task of the family
+        return number not in elsewhere
+    return step.born > 1 and state.ledger.is_done(base)
 
 
 def too_often(state: State, step: StepState, tool: ToolSpec, key: CallKey) -> str:

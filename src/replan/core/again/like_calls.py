@@ -25,13 +25,14 @@ def occurrence(
     `one_of_several`: whether the plan marks like calls beside this one with `repeat`. `repeatable`: whether the
     tool's effect is that.
     """
-    step = state.steps[place[0]] if state.recovery is not None else None
+    others = base in state.ledger.elsewhere
+    step = state.steps[place[0]] if state.recovery is not None or others else None
     changed = step is not None and step.healing is not None and place[1] in step.healing.overrides
     before = _made_before(state, base, place, step) if step is not None and not changed else None
     if before is not None:
         state.ledger.occupy(call_key(base, before), place)
         return before
-    if step is None or (not changed and step.meant == 1):
+    if step is None or (not changed and step.meant == 1 and not others):
         return state.ledger.occurrence(base, place)
     meant = step.meant
     if not changed and is_meant_again(step.step, place[1].action_id):

@@ -94,6 +94,9 @@ def _call_completed(state: State, event: e.CallCompleted, ts: float) -> None:
     elif event.reused and not event.of_task:
         _reused(state, event, output, ts)
     elif call := _result_of(state, event, ts):
+        if event.of_task:
+            call.of_task = event.of_task
+            state.tool_calls -= 1
         _succeeded(state, call, output)
     state.in_doubt.pop(event.call_key, None)
 
@@ -130,11 +133,25 @@ def _call_failed(state: State, event: e.CallFailed, ts: float) -> None:
             wait.read_at = ts
             wait.failures += 1
     elif call := _result_of(state, event, ts):
+        if event.error.kind == "repeated" and event.retry_in_secs is not None:
+            _meant_beyond(state, call, event)
+            return
         call.status = "failed" if event.retry_in_secs is None else "retrying"
         call.fault = event.error
         if event.error.kind not in NOT_MADE:  # what it says it has not done, it may have half done
             state.ledger.may_have_done(call)
         call.retries += event.retry_in_secs is not None and event.error.kind != "cancelled"
+
+
+def _meant_beyond(state: State, call: CallState, event: e.CallFailed) -> None:
+    """Another task has made it, and the plan means the effect once more: another one of the like calls is made in its place."""
+    state.tool_calls -= 1
+    state.ledger.vacate(call.key, (call.step_id, call.slot))
+    state._calls.pop(call.key, None)
+    call.status, call.fault = "failed", event.error
+    step = state.steps.get(call.step_id)
+    if step is not None and step.calls.get(call.slot) is call:
+        step.put_away(call.slot)
 
 
 def _polling(state: State, event: e._OfCall) -> Wait | None:

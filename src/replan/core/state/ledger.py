@@ -58,7 +58,7 @@ class Deed:
 
     def may_have_changed(self, other: Deed) -> bool:
         """True if what the other has set may be another now."""
-        if self.tool_id == other.tool_id and _same_thing(self, other):
+        if self.tool_id == other.tool_id and same_thing(self, other):
             return True
         mine, theirs = self.things, other.things
         if self.tool_id == other.tool_id:
@@ -150,6 +150,7 @@ _GAP = 100_000
 
 
 _NONE: frozenset[int] = frozenset()
+_NOWHERE: Mapping[str, set[int]] = {}
 
 
 @dataclass(slots=True)
@@ -169,6 +170,8 @@ class Ledger:
     """By what is called: which of the like calls are done, beside the first."""
     _occurrences: dict[str, Place | Occurrences] = field(default_factory=dict)
     """By what is called: its only place, or all of them counted."""
+    elsewhere: Mapping[str, set[int]] = field(default_factory=lambda: _NOWHERE, compare=False, repr=False)
+    """By what is called: which of the like calls another task of the family had made, as whoever means the effect once more has learned."""
 
     def occurrence(self, base: str, place: Place) -> int:
         """Which of the like calls this place in the plan makes, from 1; the place keeps the number."""
@@ -206,7 +209,7 @@ class Ledger:
         if (known := occurrences.places.get(place)) is not None:
             return known
         theirs = {number for other, number in occurrences.places.items() if together(other)}
-        done = self._done(base) - theirs
+        done = (self._done(base) | self.elsewhere.get(base, _NONE)) - theirs
         if not done or one_of_several():
             return occurrences.of(place, done)
         taken = done | set(occurrences.places.values())
@@ -324,7 +327,7 @@ class Ledger:
         return any(
             one.tool_id == self._deeds[mine[before]].tool_id
             and one.base != base
-            and _same_thing(one, self._deeds[mine[before]])
+            and same_thing(one, self._deeds[mine[before]])
             for one in since
         )
 
@@ -350,7 +353,7 @@ class Ledger:
         return entry
 
 
-def _same_thing(one: Deed, other: Deed) -> bool:
+def same_thing(one: Deed, other: Deed) -> bool:
     """Whether two calls of one tool that differ are about one thing: they agree in something, or there is only one to be about."""
     mine, theirs = one.parameters, other.parameters
     names = mine.keys() | theirs.keys()

@@ -65,6 +65,13 @@ class CallState:
     """The version of the plan that it was made under."""
     settled: bool = False
     """Its answer was lost, and it was found out afterwards that it has succeeded."""
+    of_task: str = ""
+    """The task of the family that has made it: it was not made here."""
+
+    @property
+    def was_made(self) -> bool:
+        """False: what an earlier call, or another task, has given stands for it."""
+        return not (self.reused or self.of_task)
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ from replan.run.calls.in_time import failed, take_back_cancels, within
 from replan.run.calls.sealing import Sealed, keep, may_be_sealed, sealed
 from replan.run.calls.shown import shown
 from replan.run.calls.slots import Place, Places, PlacesClosed
-from replan.run.session import relatives
+from replan.run.family import relatives
 from replan.run.session.context import Batch, Run
 from replan.run.session.outputs import Packed, added_metadata, pack_small, packed, with_files_read
 from replan.run.session.stops import BudgetReached, warn
@@ -52,6 +52,10 @@ _call_started, _call_completed = unchecked(CallStarted), unchecked(CallCompleted
 
 _NOBODY: frozenset[asyncio.Task[Any] | None] = frozenset()
 """One for all: thousands of tasks wait."""
+
+
+class MeantOnceMore(Exception):
+    """Another task of the family has made the call, and the plan means it beyond that: it is to be prepared anew."""
 
 
 class Attempts:
@@ -174,7 +178,10 @@ class Attempts:
             await self.admitted(call, urgency)
             async with place.taken(urgency):
                 batch = self.begin(call)
-                outcome = await self.finish(call, batch, place, urgency)
+                try:
+                    outcome = await self.finish(call, batch, place, urgency)
+                except MeantOnceMore as error:
+                    return Fault(category="decomposition_error", kind="repeated", message=str(error))
                 assert not isinstance(outcome, PlainEnd)  # this step has another call
                 return outcome
 
@@ -185,7 +192,7 @@ class Attempts:
 
         Gives what its output adds to the metadata, or the fault; of a plain call its end, which is yet to be recorded.
         `asyncio.CancelledError` leaves the call
-        without a result: whoever stops the run closes it.
+        without a result: whoever stops the run closes it. `MeantOnceMore`: it is to be prepared anew.
         """
         run = self._run
         while True:
@@ -293,6 +300,14 @@ class Attempts:
             fault = Fault(category="external_error", kind="crashed", message=reason, happened="unknown")
             run.record(CallFailed(**call.labels(), error=fault))
             run.record(OutcomeUnknown(**call.labels(), reason=reason, of_try=found.of_try))
+            return fault
+        if refusal := await relatives.refusal(run, call.step.step_id, call.slot, call.key, found):
+            beyond = isinstance(refusal, relatives.Beyond)
+            text = refusal.reason if isinstance(refusal, relatives.Beyond) else refusal
+            fault = Fault(category="decomposition_error", kind="repeated", message=text)
+            run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=0.0 if beyond else None))
+            if beyond:
+                raise MeantOnceMore(text)
             return fault
         output, value, stored = await relatives.copied(run, found)
         run.record(

@@ -24,8 +24,8 @@ from replan.run.calls.attempts import Attempts
 from replan.run.calls.build import Call
 from replan.run.calls.sealing import Sealed, sealed
 from replan.run.calls.slots import Place
+from replan.run.family import relatives
 from replan.run.recovery.others import Others
-from replan.run.session import relatives
 from replan.run.session.context import Run
 from replan.run.session.outputs import Packed, added_metadata, packed
 
@@ -113,6 +113,11 @@ class Doubts:
         if found.became == "not made":
             self._record(call, happened=False, by=found.named)
             return Again()
+        if undone := await relatives.undone_since(self._run, call.key):
+            return Unsettled(
+                f"{found.named} has made this very call, and something else was done about the same since, by {undone}, which is no part of "
+                "this task"
+            )
         output, value, stored = await relatives.copied(self._run, found)
         given = Packed(output.value, output.artifact, None, output.files, stored)
         self._record(call, happened=True, given=given, by=found.named)

@@ -76,6 +76,7 @@ class Run:
         "broken",
         "claim",
         "closed",
+        "family",
         "hear",
         "kept",
         "large",
@@ -105,6 +106,8 @@ class Run:
         self.large = False
         """Its log, or the plan that came with it, is not gone through in the event loop."""
         self.closed = False
+        self.family: Any = None
+        """What was read of the other tasks of its family, where it has one."""
         self.hear: Callable[[], Awaitable[None]] | None = None
         """Takes in what people have written."""
         self._loop: asyncio.Task[Any] | None = None

@@ -24,9 +24,9 @@ async def pages(log: EventLog, task_id: str, after: int = 0) -> AsyncIterator[li
         after = records[-1].seq
 
 
-async def folded(log: EventLog, task_id: str) -> State:
-    """The state that the log comes to."""
-    state = State()
-    async for records in pages(log, task_id):
+async def folded(log: EventLog, task_id: str, before: State | None = None) -> State:
+    """The state that the log comes to. `before`: what it had come to, which is gone on with."""
+    state = State() if before is None else before
+    async for records in pages(log, task_id, state.last_seq):
         await beside(fold, records, state) if len(records) > MANY else fold(records, state)
     return state

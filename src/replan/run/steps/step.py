@@ -17,7 +17,7 @@ from replan.core.reflection import SuggestedAction
 from replan.core.state.task import ONLY, Output, Slot, StepState
 from replan.core.types import Fault, JsonObject, StepId
 from replan.errors import StoreError
-from replan.run.calls.attempts import Attempts
+from replan.run.calls.attempts import Attempts, MeantOnceMore
 from replan.run.calls.build import Call, CannotCall, constant
 from replan.run.calls.closing import close_call
 from replan.run.calls.outcomes import Outcomes, Parked, goes_without, internal_fault, summed
@@ -411,6 +411,9 @@ class Steps:
         except BudgetReached as stop:
             self._host.stop(stop)
             return
+        except MeantOnceMore:
+            await self._anew(step, call, place, calls, at)
+            return
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
@@ -426,6 +429,14 @@ class Steps:
             self._host.end(step, outcome, place)
         else:
             await self._came_out(step, outcome, place, calls, at)
+
+    async def _anew(self, step: StepState, call: Call, place: Place, calls: Outcomes | None, at: int) -> None:
+        """Prepare a call anew that was not made, and see that one through."""
+        loaded = Loaded()
+        await loaded.load_steps(self._run, self._run.task_id, [step, *steps_referred(step, self._state)])
+        items = items_of(step, self._state, loaded) if call.slot.item is not None else None
+        item = items[call.slot.item] if items is not None and call.slot.item is not None else None
+        await self._when_admitted(step, call, place, loaded, item, calls, at)
 
     async def _came_out(
         self, step: StepState, outcome: Fault | JsonObject, place: Place, calls: Outcomes | None, at: int

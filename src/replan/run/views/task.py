@@ -157,6 +157,8 @@ def _call_notes(call: CallState, step: StepState, state: State) -> Iterator[str]
     """What is to be known of a call besides its status."""
     if call.reused:
         yield "reused: an earlier call gave this, and nothing was called"
+    elif call.of_task:
+        yield f"made by task {call.of_task!r} of the same family before, whose call stands for this one: nothing was called"
     elif call.status == "succeeded" and call.effect != "reads":
         yield "has taken effect" + (
             " (its answer was lost; that was found out afterwards)" if call.settled else ""

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
+from replan.core.again.like_calls import is_meant_again
+from replan.core.calls.site import Slot
 from replan.core.events import CallStarted, ForkMade, QuestionAnswered
+from replan.core.ids import base_of, split_key
 from replan.core.references.kept import KeptBytes
 from replan.core.secrets import lost
 from replan.core.state.task import Output, State
+from replan.core.types import CallKey, StepId
 from replan.errors import TaskNotFound
 from replan.ports import NewArtifact, Taken
+from replan.run.family.logs import logs_of
 from replan.run.session.context import Run
 from replan.run.session.outputs import read_back
-from replan.run.session.pages import folded, pages
+from replan.run.session.pages import pages
 
 FIRST_LOOK_SECS, LAST_LOOK_SECS = 0.2, 5.0
 """Between two looks at a call that another task makes: ever longer, up to this."""
@@ -102,10 +107,10 @@ async def known_elsewhere(run: Run, key: str) -> Theirs | None:
 async def _look(run: Run, task_id: str, key: str) -> Theirs:
     if not task_id:
         return Theirs("", "in doubt")
-    store = run.parts.store
     try:
-        summary = await store.summary(task_id)  # before its log: whoever lets go of it then has written all
-        state = await folded(store, task_id)
+        # before its log: whoever lets go of it then has written all
+        summary = await run.parts.store.summary(task_id)
+        state = await logs_of(run).state(task_id, summary.created)
     except TaskNotFound:
         return Theirs("", "in doubt")
     if (
@@ -140,6 +145,34 @@ def _became(state: State, key: str, *, driven: bool) -> Literal["done", "not mad
         return "under way"
     clean = call.fault is None or call.fault.happened == "no" or state.undone.get(key, 0) > 0
     return "not made" if clean else "in doubt"
+
+
+class Beyond(NamedTuple):
+    """The plan means the effect once more, beyond what another task has made."""
+
+    reason: str
+
+
+async def refusal(run: Run, step_id: StepId, slot: Slot, key: CallKey, found: Theirs) -> str | Beyond:
+    """Why what another task has made does not stand for the call here; empty if it does."""
+    step, ledger, base = run.state.steps[step_id], run.state.ledger, base_of(key)
+    family = await logs_of(run).all(run.parts.tools.resolve)
+    made = family.maker(key)
+    if made is None:
+        return ""
+    _, number = split_key(key)
+    if is_meant_again(step.step, slot.action_id) and number not in ledger.elsewhere.get(base, ()):
+        meant = await logs_of(run).meant_since(step.meant)
+        if made.ended <= meant:
+            ledger.elsewhere = {**ledger.elsewhere, base: family.numbers_before(base, meant)}
+            return Beyond(f"{found.named} has made this very call, and the plan means it once more")
+    return family.why_not(step, key, made)
+
+
+async def undone_since(run: Run, key: CallKey) -> str:
+    """What others have done since about what this call has done, in words; empty if nothing that is no part of this task."""
+    family = await logs_of(run).all(run.parts.tools.resolve)
+    return family.gone_since(key)
 
 
 class Copied(NamedTuple):
