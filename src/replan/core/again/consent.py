@@ -28,7 +28,7 @@ class Asked(NamedTuple):
 
 def asked_of(state: State, step: StepState, slot: Slot, tool: ToolSpec, key: CallKey) -> Asked | None:
     """The yes that this call needs; None if it needs none."""
-    elsewhere = base_of(key) in state.ledger.elsewhere
+    elsewhere = bool(state.ledger.elsewhere) and base_of(key) in state.ledger.elsewhere
     if (
         step.born == 1
         and state.recovery is None

@@ -29,7 +29,7 @@ def apply(state: State, event: Recorded, ts: float, round: int = 0, seq: int | N
         state.last_seq = max(state.last_seq, seq)
     kind = type(event)
     if ts != state.last_ts and not event.signal:
-        if begins_drive(event):
+        if kind in _MAY_BEGIN and begins_drive(event):
             _idle(state, ts - state.last_ts)
         elif ts > state.last_ts and state.started and state.waiting is None:
             state.active_secs += ts - state.last_ts
@@ -39,6 +39,9 @@ def apply(state: State, event: Recorded, ts: float, round: int = 0, seq: int | N
     handler = _HANDLERS.get(kind)
     if handler is not None:
         handler(state, event, ts)
+
+
+_MAY_BEGIN = frozenset([e.TaskWaiting, e.TaskResumed, e.TaskForked])
 
 
 def begins_drive(event: Recorded) -> bool:

@@ -129,13 +129,14 @@ def plain_result(step: StepState) -> StepResult | None:
     call = step.plain_call()
     if call is None or call.output is None:
         return None
+    reused = not call.was_made
     made = _call_result(
         tool=call.tool_id,
         parameters=dict(call.parameters),
         status=call.status,
         plan_version=call.plan,
         attempts=call.attempt,
-        reused=not call.was_made,
+        reused=reused,
         effect=call.effect,
     )
     return _step_result(
@@ -145,7 +146,7 @@ def plain_result(step: StepState) -> StepResult | None:
         status=step.status,
         output=call.output.value if call.output.artifact is None else _named(call.output),
         attempts=call.attempt,
-        reused=not call.was_made,
+        reused=reused,
         duration_secs=round(step.secs or 0.0, 6),
         plan_version=step.born,
         removed_by=step.gone or None,
