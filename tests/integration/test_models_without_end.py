@@ -231,3 +231,18 @@ async def test_of_what_a_stream_says_of_its_usage_with_each_piece_the_last_count
     told = [json.loads(one).get("usage") for one in events if one != "[DONE]"]
     assert [one["completion_tokens"] for one in told if one] == [29]
     assert events[-1] == "[DONE]"
+
+
+async def test_what_has_come_counts_where_a_person_pauses_or_cancels_in_the_middle(tmp_path: Path) -> None:
+    with ScriptedEndpoint(SCRIPT, habits=ENDLESS) as server:
+        async with replan(server, tmp_path) as made:
+            for stop in ("pause", "cancel"):
+                task_id = await made.submit("Weather in Oslo?")
+                async for record in made.watch(task_id, ephemeral=True):
+                    if record.event.type == "llm_token":
+                        break
+                await (made.pause(task_id, now=True) if stop == "pause" else made.cancel(task_id))
+                result = await made.wait(task_id)
+                assert result.status == ("waiting" if stop == "pause" else "cancelled")
+                assert result.usage.output_tokens > 0, stop
+                assert result.usage.llm_calls == 1

@@ -43,7 +43,7 @@ from replan.core.state.task import State
 from replan.core.types import Failure, JsonObject
 from replan.core.waits.state import was_set_back
 from replan.errors import ModelError, PlanInvalid, RecordingError, ReplanError, StoreError, TaskHeld
-from replan.run.calls.closing import close_crashed, close_running
+from replan.run.calls.closing import close_asked, close_crashed, close_running
 from replan.run.family import relatives
 from replan.run.human_input import questions as asking
 from replan.run.human_input import wishes
@@ -274,6 +274,7 @@ class Drive:
         if self.cut_off and not self.late:  # what ran is taken up as after a crash
             self.again = run.state.pause is None
             if not self.again:
+                close_asked(run)
                 wishes.stand_still(run)
             return
         limit = run.state.policy.budget.task_timeout_secs or 0.0

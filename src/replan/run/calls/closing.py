@@ -54,8 +54,8 @@ def _once(call: CallState, tool: ToolSpec | None) -> bool:
     return call.effect == "once" or (tool is not None and tool.effect == "once")
 
 
-def close_running(run: Run) -> None:
-    """Give everything that is open its end: model calls, tool calls, steps."""
+def close_asked(run: Run) -> None:
+    """Give the model calls that are open their end, with what has come of their answers."""
     now = run.now()
     for asked in list(run.state.llm_running.values()):
         took = max(0.0, now - run.state.llm_since.get(asked.call_id, now))
@@ -65,6 +65,11 @@ def close_running(run: Run) -> None:
                 usage=total((Usage(llm_calls=1), run.asking.pop(asked.call_id, Usage()))),
             )
         )  # fmt: skip
+
+
+def close_running(run: Run) -> None:
+    """Give everything that is open its end: model calls, tool calls, steps."""
+    close_asked(run)
     for call in run.state.running_calls():
         close_call(run, call, "cancelled", "it was stopped before it had answered")
     for step in run.state.steps.values():
