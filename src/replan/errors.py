@@ -22,6 +22,7 @@ ReplanError
     ├── StoreUnusable       not a database, from a newer release, or not writable
     ├── StaleWriter         a newer driver has claimed the task
     └── TaskHeld            another living process drives the task
+        └── TaskGivenAway   a file of an export has it, and it is about to be removed here
 """
 
 from __future__ import annotations
@@ -248,3 +249,15 @@ class TaskHeld(StoreError):
     """Another living process drives the task."""
 
     exit_code = 2
+
+
+class TaskGivenAway(TaskHeld):
+    """The task was given away to a file, from which another store goes on with it: here nobody does. `digest`: of that file."""
+
+    def __init__(self, task_id: str, digest: str) -> None:
+        super().__init__(
+            f"task {task_id!r} was given away to a file (SHA-256 {digest[:12]}… in its end), and is to be removed here: `replan tasks export "
+            f"{task_id} --move -o FILE` with that file does it; if the file is lost, and was imported nowhere, `replan tasks export {task_id} "
+            "--take-back` lets it go on here"
+        )
+        self.digest = digest

@@ -394,12 +394,14 @@ class TaskSummary(NamedTuple):
     """Of a task that workers take."""
     due: bool = False
     """Something was asked of the workers that none has taken up yet."""
+    given_away: str = ""
+    """A file of an export has it, and nobody goes on with it here: the SHA-256 in the end of that file."""
 
     @property
     def lacks_worker(self) -> bool:
         """A worker should drive it, and none does."""
         idle = self.status in ENDED or (self.status == "waiting" and not self.due)
-        return self.queue != "" and not self.held and not idle
+        return self.queue != "" and not self.held and not idle and not self.given_away
 
 
 class Listening(Protocol):
@@ -623,8 +625,17 @@ class Movable(Protocol):
         """Take the tasks in, all or none. `TaskExists` if one of them is there."""
         ...
 
-    async def give_away(self, claim: Claim, last_seq: int) -> None:
-        """Remove a task whose log ends there; `StaleWriter` if it does not, or the claim holds no more."""
+    async def give_away(self, claims: Mapping[Claim, int], digest: str) -> None:
+        """Mark tasks whose logs end there, all or none: from now on a file has them, nobody claims them, writes to them or forks them
+        here. Their claims are void. `StaleWriter` if a claim holds no more or a log goes on, `TaskShared` if another task rests on one."""
+        ...
+
+    async def remove_given(self, task_ids: Sequence[str], digest: str) -> None:
+        """Remove tasks that are marked so, all or none; some may be gone already. `StaleWriter` if one is here that is not marked so."""
+        ...
+
+    async def take_back(self, task_ids: Sequence[str], digest: str | None = None) -> list[str]:
+        """Take the marks off, so that the tasks go on here; `digest`: only this mark. Those that had it."""
         ...
 
 

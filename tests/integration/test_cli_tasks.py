@@ -322,7 +322,7 @@ def test_a_device_or_a_pipe_is_written_to_and_nothing_is_given_away_to_one(tmp_p
     assert replan("tasks", "result", "good", cwd=tmp_path).stdout == "7\n"
     (tmp_path / "there.tar").write_bytes(b"")
     (tmp_path / "link.tar").symlink_to("there.tar")
-    assert replan("tasks", "export", "good", "-o", "link.tar", cwd=tmp_path).returncode == 0
+    assert replan("tasks", "export", "good", "-o", "link.tar", "--force", cwd=tmp_path).returncode == 0
     assert (tmp_path / "link.tar").is_symlink()
     assert (tmp_path / "there.tar").stat().st_size > 1_000
 

@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from replan import Replan, tool
 from replan.core.events import CallCompleted, CancelRequested, ForkMade, StepReady, TaskFailed, TaskForked
 from replan.core.types import Failure
-from replan.errors import InputError, StoreError, TaskHeld, TaskNotFound
+from replan.errors import InputError, StoreError, TaskGivenAway, TaskHeld, TaskNotFound
 from replan.store.sqlite import SqliteStore
 from replan.store.transfer.incoming import taken_in
 from replan.store.transfer.outgoing import exported
@@ -178,16 +178,21 @@ async def test_what_somebody_says_during_the_export_is_not_lost(tmp_path: Path) 
     async with opened(tmp_path / "log.db", approval="all", interactive=True) as replan:
         await replan.run("send it", plan=PLAN, task_id="t")
 
-    async def said_meanwhile() -> None:
+    async def said_meanwhile(*, late: bool) -> None:
         async with exported(store, ["t"], move=True) as given:
-            async for _ in given:
-                pass
-            await store.signal("t", CancelRequested(reason="no more"), 5.0)
+            async for piece in given:
+                if late == (b"end.json" in piece):
+                    await store.signal("t", CancelRequested(reason="no more"), 5.0)
 
-    with pytest.raises(StoreError, match="is still here"):
-        await said_meanwhile()
+    with pytest.raises(TaskGivenAway, match="--take-back"):  # the file is as good as whole
+        await said_meanwhile(late=True)
+    assert not (await store.summary("t")).given_away
+    with pytest.raises(StoreError, match="still here"):
+        await said_meanwhile(late=False)
     assert (await store.read("t"))[-1].event == CancelRequested(reason="no more")
-    assert not (await store.summary("t")).held
+    summary = await store.summary("t")
+    assert not summary.held
+    assert not summary.given_away
     await store.aclose()
 
 

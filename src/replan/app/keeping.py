@@ -49,7 +49,9 @@ class Keeping:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Tasks with their logs and artifacts as one file, piece by piece, for `import_tasks` of another store.
 
-        `move`: also tasks that have not ended; each is gone from here once the block is left without an error.
+        `move`: also tasks that have not ended; all are gone from here once the block is left without an error. Before the last pieces
+        come they are marked as given away, so that nobody goes on with them here, whenever this process ends: `finish_export` and
+        `take_back` are for those.
         """
         from replan.store.transfer.outgoing import exported
 
@@ -63,6 +65,18 @@ class Keeping:
                 )
         async with exported(self._movable(), task_ids, move=move) as pieces:
             yield pieces
+
+    async def finish_export(self, task_ids: Sequence[str], pieces: AsyncIterable[bytes]) -> list[str]:
+        """Remove tasks that were given away to this file, which is safe, where `export_tasks(move=True)` came to no end. All that are in
+        it. `InputError` where it is another file, or not whole: then nothing is removed."""
+        from replan.store.transfer.outgoing import finished
+
+        return await finished(self._movable(), task_ids, pieces)
+
+    async def take_back(self, task_ids: Sequence[str]) -> list[str]:
+        """Let tasks go on here that were given away to a file which is lost, and was imported nowhere. Those that were given away."""
+        found: list[str] = await self._movable().take_back(list(task_ids))
+        return found
 
     async def import_tasks(self, pieces: AsyncIterable[bytes]) -> list[Imported]:
         """Take in the tasks of such a file, all of them or none; what is here already, the very same, stays as it is."""

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 
 from replan.core.state.task import State
 from replan.engine.lending import Lending, Still
-from replan.errors import TaskHeld
+from replan.errors import TaskGivenAway, TaskHeld
 from replan.ports import Listening
 from replan.run.session.shielding import wait_through
 
@@ -126,6 +126,8 @@ class LocalEngine:
                     if has_place:
                         del self._placed[task_id]
                         self._give()
+            except TaskGivenAway:
+                raise
             except TaskHeld:
                 if state is None or self._elsewhere is None:
                     raise

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from replan.core import events as e
 from replan.core.state.task import ENDED
-from replan.errors import SealedElsewhere, StaleWriter, TaskExists, TaskNotFound
+from replan.errors import SealedElsewhere, StaleWriter, TaskExists, TaskGivenAway, TaskNotFound
 from replan.ports import Claim, Shared, Taken
 from replan.store.rows import records_of
 
@@ -65,12 +65,14 @@ def fork(
             return None
         raise TaskExists(task_id)
     origin = db.execute(
-        "SELECT id, parent, shared, family, status, description, sealed_by FROM task WHERE task_id = ?",
+        "SELECT id, parent, shared, family, status, description, sealed_by, given_away FROM task WHERE task_id = ?",
         (event.origin,),
     ).fetchone()
     if origin is None:
         raise TaskNotFound(event.origin)
-    number, parent, shared, family, status, description, sealed_by = origin
+    number, parent, shared, family, status, description, sealed_by, given_away = origin
+    if given_away is not None:
+        raise TaskGivenAway(event.origin, given_away)
     if sealed_by is not None:
         raise SealedElsewhere(event.origin)
     (last,) = db.execute("SELECT max(seq) FROM event WHERE task = ?", (number,)).fetchone()
@@ -78,9 +80,11 @@ def fork(
     family = number if family is None else family
     while event.at <= shared:  # what is shared is not that task's own
         number = parent
-        parent, shared, status = db.execute(
-            "SELECT parent, shared, status FROM task WHERE id = ?", (number,)
+        parent, shared, status, name, given_away = db.execute(
+            "SELECT parent, shared, status, task_id, given_away FROM task WHERE id = ?", (number,)
         ).fetchone()
+        if given_away is not None:
+            raise TaskGivenAway(name, given_away)
     (round_,) = db.execute(
         "SELECT round FROM event WHERE task = ? AND seq >= ? ORDER BY seq LIMIT 1", (number, event.at)
     ).fetchone()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from replan.core import events as e
 from replan.core.data.strict_json import storable
@@ -104,14 +104,51 @@ def remove(db: sqlite3.Connection, number: int) -> list[int]:
     return used
 
 
-def give_away(db: sqlite3.Connection, claim: Claim, last_seq: int) -> list[int]:
-    """Remove a task that another store has now; the contents that it used."""
-    row = db.execute(
-        "SELECT id, (SELECT max(seq) FROM event WHERE task = id) FROM task WHERE task_id = ? AND epoch = ?",
-        claim,
-    ).fetchone()
-    if row is None or row[1] != last_seq:
-        raise StaleWriter(f"task {claim.task_id!r} has been taken over by another driver, or has gone on")
-    if shared := forks.forks_of(db, claim.task_id):
-        raise TaskShared(claim.task_id, [one.task_id for one in shared])
-    return remove(db, row[0])
+def give_away(db: sqlite3.Connection, claims: Mapping[Claim, int], digest: str) -> None:
+    """Mark tasks that a file has; looked at first, since what was written before an error stays."""
+    named = [claim.task_id for claim in claims]
+    for claim, last_seq in claims.items():
+        row = db.execute(
+            "SELECT (SELECT max(seq) FROM event WHERE task = id) FROM task WHERE task_id = ? AND epoch = ? AND given_away IS NULL",
+            claim,
+        ).fetchone()
+        if row is None or row[0] != last_seq:
+            raise StaleWriter(f"task {claim.task_id!r} has been taken over by another driver, or has gone on")
+        refuse_shared(db, claim.task_id, named)
+    db.executemany(
+        "UPDATE task SET given_away = ?, holder = NULL, epoch = epoch + 1 WHERE task_id = ?",
+        [(digest, task_id) for task_id in named],
+    )
+
+
+def refuse_shared(db: sqlite3.Connection, task_id: str, named: Sequence[str]) -> None:
+    if shared := [one.task_id for one in forks.forks_of(db, task_id) if one.task_id not in named]:
+        raise TaskShared(task_id, shared)
+
+
+def remove_given(db: sqlite3.Connection, task_ids: Sequence[str], digest: str) -> list[int]:
+    """Remove tasks that are marked so; the contents that they used."""
+    numbers = list[int]()
+    for task_id in task_ids:
+        row = db.execute("SELECT id, given_away FROM task WHERE task_id = ?", (task_id,)).fetchone()
+        if row is None:
+            continue
+        if row[1] != digest:
+            raise StaleWriter(
+                f"task {task_id!r} was taken back meanwhile: the file is out of date, do not import it"
+            )
+        refuse_shared(db, task_id, task_ids)
+        numbers.append(row[0])
+    # One that rests on another has come later, and has a higher number.
+    return [used for number in sorted(numbers, reverse=True) for used in remove(db, number)]
+
+
+def take_back(db: sqlite3.Connection, task_ids: Sequence[str], digest: str | None) -> list[str]:
+    return [
+        task_id
+        for task_id in task_ids
+        if db.execute(
+            "UPDATE task SET given_away = NULL WHERE task_id = ? AND given_away = coalesce(?, given_away)",
+            (task_id, digest),
+        ).rowcount
+    ]

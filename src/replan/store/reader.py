@@ -43,6 +43,7 @@ class Row(NamedTuple):
     updated: float
     last_seq: int
     holder: str | None
+    given_away: str | None
 
 
 class Reader:
@@ -178,6 +179,6 @@ _SIGNALS_ONLY = "AND type IN ({})".format(
     ", ".join(f"'{name}'" for name, kind in sorted(e.KINDS.items()) if kind.signal)
 )
 _ROW = (
-    "SELECT task_id, status, description, created, ts, seq, holder FROM task JOIN event ON task = id "
+    "SELECT task_id, status, description, created, ts, seq, holder, given_away FROM task JOIN event ON task = id "
     "AND seq = (SELECT max(seq) FROM event WHERE task = id)"
 )

@@ -29,6 +29,7 @@ from replan.errors import (
     StoreUnusable,
     TaskEnded,
     TaskExists,
+    TaskGivenAway,
     TaskHeld,
     TaskNotFound,
     TaskShared,
@@ -169,10 +170,14 @@ class SqliteStore:
         mine = self._holders.mine
 
         def work(db: sqlite3.Connection) -> Claim:
-            row = db.execute("SELECT id, epoch, holder FROM task WHERE task_id = ?", (task_id,)).fetchone()
+            row = db.execute(
+                "SELECT id, epoch, holder, given_away FROM task WHERE task_id = ?", (task_id,)
+            ).fetchone()
             if row is None:
                 raise TaskNotFound(task_id)
-            number, epoch, holder = row
+            number, epoch, holder, given_away = row
+            if given_away is not None:
+                raise TaskGivenAway(task_id, given_away)
             here = holder == mine and self._driven.get(task_id) == epoch
             if not steal and (here or (holder != mine and self._holders.alive(holder))):
                 who = "this process already" if here else "another process"
@@ -325,13 +330,15 @@ class SqliteStore:
 
         def work(db: sqlite3.Connection) -> e.Record:
             row = db.execute(
-                "SELECT id, status, seq, round FROM task JOIN event ON task = id WHERE task_id = ? "
+                "SELECT id, status, seq, round, given_away FROM task JOIN event ON task = id WHERE task_id = ? "
                 "ORDER BY seq DESC LIMIT 1",
                 (task_id,),
             ).fetchone()
             if row is None:
                 raise TaskNotFound(task_id)
-            number, status, last, round_ = row
+            number, status, last, round_, given_away = row
+            if given_away is not None:
+                raise TaskGivenAway(task_id, given_away)
             if status in ENDED:
                 raise TaskEnded(f"task {task_id!r} has ended ({status}); an ended task never changes")
             record = e.Record(last + 1, task_id, ts, round_, event)
@@ -426,7 +433,7 @@ class SqliteStore:
             held = row.task_id in self._driven
         else:
             held = self._holders.alive(row.holder)
-        return TaskSummary(*row[:-1], held=held)
+        return TaskSummary(*row[:6], held=held, given_away=row.given_away or "")
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
         return await self._reader.artifact(task_id, artifact_id)
@@ -448,14 +455,24 @@ class SqliteStore:
     async def admit(self, admissions: Sequence[Admission]) -> None:
         await self._writer.submit(lambda db: moving.admit(db, admissions, time.time()), large=True)
 
-    async def give_away(self, claim: Claim, last_seq: int) -> None:
-        used = await self._writer.submit(
-            lambda db: moving.give_away(db, claim, last_seq), chain=claim, large=True
-        )
-        if self._driven.get(claim.task_id) == claim.fence:
-            del self._driven[claim.task_id]
-        self._watchers.changed(claim.task_id)
+    async def give_away(self, claims: Mapping[Claim, int], digest: str) -> None:
+        await self._writer.submit(lambda db: moving.give_away(db, claims, digest), large=True)
+        for claim in claims:
+            self._writer.mend(claim)
+            if self._driven.get(claim.task_id) == claim.fence:
+                del self._driven[claim.task_id]
+
+    async def remove_given(self, task_ids: Sequence[str], digest: str) -> None:
+        used = await self._writer.submit(lambda db: moving.remove_given(db, task_ids, digest), large=True)
+        for task_id in task_ids:
+            self._watchers.changed(task_id)
         await self._unused(used)
+
+    async def take_back(self, task_ids: Sequence[str], digest: str | None = None) -> list[str]:
+        found: list[str] = await self._writer.submit(
+            lambda db: moving.take_back(db, task_ids, digest), large=True
+        )
+        return found
 
     # ── tidying ──
 

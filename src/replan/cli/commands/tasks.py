@@ -78,7 +78,7 @@ def _row(out: Out, row: Any) -> None:
     from replan.cli.terminal.words import clean
 
     when = datetime.fromtimestamp(row.created).strftime("%Y-%m-%d %H:%M:%S")
-    held = " (running)" if row.held else ""
+    held = " (running)" if row.held else " (given away to a file)" if row.given_away else ""
     out.line(f"{row.task_id}  {when}  {row.status}{held}  {clean(row.description, 80)}")
 
 
@@ -95,16 +95,19 @@ def show(
 
     from replan.cli.commands.history import as_json, tell
     from replan.cli.terminal.opening import settings_of
+    from replan.errors import TaskGivenAway
 
     with own_stdout() as out:
-        records, held, why, kin = asyncio.run(_past(task_id, settings_of(config), db))
+        records, held, why, kin, given_away = asyncio.run(_past(task_id, settings_of(config), db))
         if events:
             for record in records:
                 out.json(record.wire(), compact=True)
         elif json:
-            out.json({**as_json(records, kin), **({"waits_for_worker": why} if why else {})})
+            more = {"waits_for_worker": why, "given_away": given_away}
+            out.json({**as_json(records, kin), **{name: said for name, said in more.items() if said}})
         else:
-            tell(out, records, held=held, why=why, kin=kin)
+            away = str(TaskGivenAway(records[0].task_id, given_away)) if given_away else ""
+            tell(out, records, held=held or bool(away), why=away or why, kin=kin)
 
 
 @tasks_app.command()
@@ -311,8 +314,8 @@ for _command in (
 tasks_app.command(name="import")(import_)
 
 
-async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[Record], bool, str, Kin]:
-    """The task's log, whether somebody drives it or will by himself, why no worker takes it, and its forks."""
+async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[Record], bool, str, Kin, str]:
+    """The task's log, whether somebody drives it or will by himself, why no worker takes it, its forks, and which file has it."""
     from replan.cli.terminal.opening import open_stored
 
     async with open_stored(settings, db) as replan:
@@ -320,4 +323,4 @@ async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[
         summary = await replan.summary(found)
         held = summary.held or summary.queue != ""
         records = list(await replan.history(found))
-        return records, held, await replan.why_waiting(found), await replan.kin(found)
+        return records, held, await replan.why_waiting(found), await replan.kin(found), summary.given_away

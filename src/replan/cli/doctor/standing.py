@@ -28,6 +28,11 @@ _KINDS = {
         "workers should drive {them}, and none was told or the one that was is gone",
         "replan tasks resume {id}",
     ),
+    "given away": (
+        "problem",
+        "given away to a file that was exported, and not removed: nobody drives {them}",
+        "replan tasks export {id} --move -o FILE with that file, or, if it is lost, replan tasks export {id} --take-back",
+    ),
     "given back": ("problem", "a worker gave {them} back", "mend that; it is tried again by itself"),
 }
 

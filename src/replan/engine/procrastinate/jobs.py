@@ -62,7 +62,7 @@ _SWEEP = f"""{_AGAIN}, {_TOLD} FROM (
  FOR UPDATE OF j SKIP LOCKED) x"""
 """The jobs of workers that are gone: of others, since one that was frozen goes on with what it still has."""
 _LOST = """SELECT wake(task_id, queue, priority) FROM (
- SELECT t.task_id, t.queue, t.priority FROM task t WHERE NOT t.ended AND t.queue IS NOT NULL
+ SELECT t.task_id, t.queue, t.priority FROM task t WHERE NOT t.ended AND t.queue IS NOT NULL AND t.given_away IS NULL
  AND (t.due OR t.status <> 'waiting' OR t.last_signal > t.append_seq) AND to_timestamp(t.updated) < now() - make_interval(secs => %(stale)s::float8)
  AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs j WHERE j.lock = t.task_id AND j.status IN ('todo', 'doing'))
  ORDER BY t.id LIMIT 1000 FOR UPDATE SKIP LOCKED) lost"""

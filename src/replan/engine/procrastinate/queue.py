@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 _WAKE = """WITH t AS (
  UPDATE task SET queue = coalesce(queue, %(queue)s::text), priority = CASE WHEN queue IS NULL THEN %(priority)s::int ELSE priority END,
-  due = true WHERE task_id = %(task)s::text AND NOT ended AND coalesce(queue, %(queue)s::text) IS NOT NULL
+  due = true WHERE task_id = %(task)s::text AND NOT ended AND given_away IS NULL AND coalesce(queue, %(queue)s::text) IS NOT NULL
  RETURNING task_id, queue, priority),
 n AS (INSERT INTO need SELECT queue, %(needs)s::text FROM t ON CONFLICT DO NOTHING)
 SELECT wake(task_id, queue, priority) FROM t"""
@@ -37,7 +37,7 @@ _OLDEST = """SELECT extract(epoch FROM now() - greatest(j.scheduled_at, (SELECT 
  AND NOT EXISTS (SELECT FROM procrastinate_jobs other WHERE other.lock = j.lock AND other.status = 'doing') ORDER BY id LIMIT 1"""
 
 
-_LEFT = """SELECT task_id FROM left_behind WHERE task_id <> ALL(%(tried)s::text[])
+_LEFT = """SELECT task_id FROM left_behind WHERE NOT EXISTS (SELECT FROM task t WHERE t.id = left_behind.id AND t.given_away IS NOT NULL) AND task_id <> ALL(%(tried)s::text[])
  AND to_timestamp(updated) < now() - make_interval(secs => %(stale)s::float8) AND pg_postmaster_start_time() < now() - make_interval(secs => %(stale)s::float8)
  ORDER BY id LIMIT 20"""
 """After a start of the server nobody has a lock yet."""

@@ -14,7 +14,7 @@ from procrastinate.worker import Worker as JobWorker
 from replan.core.limits.needs import Needs
 from replan.engine.procrastinate.connector import Connector
 from replan.engine.procrastinate.jobs import Back, Hand, Jobs, Pace
-from replan.errors import StaleWriter, StoreError, TaskEnded, TaskHeld, TaskNotFound
+from replan.errors import StaleWriter, StoreError, TaskEnded, TaskGivenAway, TaskHeld, TaskNotFound
 from replan.ports import Database
 from replan.run.session.stops import HandedOver, ModelAway
 
@@ -162,7 +162,7 @@ class Worker:
         """Drive the task as far as it goes: to its end, or until it waits for a person."""
         try:
             await self._driven(task_id)
-        except (StaleWriter, TaskEnded, TaskNotFound):
+        except (StaleWriter, TaskEnded, TaskGivenAway, TaskNotFound):
             return  # it is another's, or nobody's, by now
         except (TaskHeld, HandedOver):
             raise

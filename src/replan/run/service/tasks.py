@@ -29,7 +29,7 @@ from replan.core.state.fold import fold
 from replan.core.state.human_input import NoOutcome, outcome_of
 from replan.core.state.task import ENDED, State, TaskName
 from replan.core.types import Artifact, JsonObject, Plan
-from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
+from replan.errors import InputError, ReplanError, TaskEnded, TaskGivenAway, TaskHeld
 from replan.ports import Listening
 from replan.run.calls.rivals import made_elsewhere
 from replan.run.human_input.edits import edit_of
@@ -471,6 +471,8 @@ class Service:
                 raise error
         alone = 0
         while (summary := await self.parts.store.summary(task_id)).status not in ENDED:
+            if summary.given_away:
+                raise TaskGivenAway(task_id, summary.given_away)
             waits = bool(summary.queue) or (
                 summary.status == "queued" and self.parts.store.others()  # one of those may have it
             )

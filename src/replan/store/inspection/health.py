@@ -37,9 +37,9 @@ class StillTask(NamedTuple):
 
     task_id: str
     status: str
-    kind: Literal["interrupted", "answered", "lost", "given back"]
+    kind: Literal["interrupted", "answered", "lost", "given back", "given away"]
     """Whoever drove it is gone; a person has answered, and nobody goes on; no worker was told of it, or the one that was is
-    gone; a worker gave it back."""
+    gone; a worker gave it back; a file of an export has it, and it was not removed."""
     secs: float
     """Since its log was last written to."""
     why: str = ""

@@ -55,6 +55,11 @@ _STILL = f"""SELECT * FROM (
  WHERE refused IS NOT NULL OR (queue IS NULL AND (known OR secs > {JUST_NOW_SECS}))
   OR (queue IS NOT NULL AND job IS DISTINCT FROM 'waits' AND secs > {GRACE_SECS}) LIMIT {MOST}"""
 
+_GIVEN_AWAY = f"""SELECT task_id, status, extract(epoch FROM now())::float8 - updated AS secs FROM task
+ WHERE given_away IS NOT NULL ORDER BY id LIMIT {MOST}"""
+_MARKED = 8
+"""The schema from which on tasks have that mark."""
+
 
 class Inspection:
     """The connection, and what is asked over it."""
@@ -162,8 +167,14 @@ async def _look_at_tasks(health: Health, look: Inspection, tables: set[str]) -> 
 
     async def still() -> None:
         job = _JOB if "procrastinate_jobs" in tables else "NULL"
+        marked = health.form is not None and health.form.at >= _MARKED
+        rows = await look.ask(_GIVEN_AWAY) if marked else []
+        away = [StillTask(row["task_id"], row["status"], "given away", max(row["secs"], 0.0)) for row in rows]
+        health.still += away
+        known = {one.task_id for one in away}
         for row in await look.ask(_STILL.format(job=job)):
-            health.still.append(_still(row))
+            if row["task_id"] not in known:
+                health.still.append(_still(row))
 
     async def consumers() -> None:
         health.consumers = await consumers_in(look.ask)

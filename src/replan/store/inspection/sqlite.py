@@ -33,6 +33,9 @@ _ANSWERED = f"""SELECT task_id, status, holder, {_LAST} FROM task WHERE status =
  WHERE s.seq = (SELECT max(seq) FROM event WHERE task = s.task)) ORDER BY id LIMIT ?"""
 
 
+_GIVEN_AWAY = f"SELECT task_id, status, {_LAST} FROM task WHERE given_away IS NOT NULL ORDER BY id LIMIT ?"
+
+
 def look_at_sqlite(path: Path, *, check_secs: float = CHECK_SECS) -> Health:
     """What can be seen of it without changing anything."""
     health = Health(str(path))
@@ -100,7 +103,8 @@ def _look(health: Health, db: sqlite3.Connection, path: Path, check_secs: float)
         health.consumers = states(db, lambda holder: alive(path, holder))
 
     _tried(health, count)
-    _tried(health, lambda: health.still.extend(_still(db, path)))
+    columns = {name for (name,) in db.execute("SELECT name FROM pragma_table_info('task')")}
+    _tried(health, lambda: health.still.extend(_still(db, path, given="given_away" in columns)))
     if "outbox_consumer" in names:
         _tried(health, consumers)
 
@@ -149,16 +153,20 @@ def _check(health: Health, db: sqlite3.Connection, check_secs: float) -> None:
         db.set_progress_handler(None, 0)
 
 
-def _still(db: sqlite3.Connection, path: Path) -> list[StillTask]:
+def _still(db: sqlite3.Connection, path: Path, *, given: bool) -> list[StillTask]:
     now, open_somewhere = time.time(), anybody(path)
-    found = []
+    rows = db.execute(_GIVEN_AWAY, (MOST,)) if given else ()
+    found = [
+        StillTask(task_id, status, "given away", max(now - (ts or 0.0), 0.0)) for task_id, status, ts in rows
+    ]
+    away = {one.task_id for one in found}
     for task_id, status, holder, ts in db.execute(_STILL, (*_DRIVEN, MOST)):
         secs = max(now - (ts or 0.0), 0.0)
         waits_its_turn = status == "queued" and holder is None and (open_somewhere or secs < JUST_NOW_SECS)
-        if not waits_its_turn and not alive(path, holder):
+        if not waits_its_turn and task_id not in away and not alive(path, holder):
             found.append(StillTask(task_id, status, "interrupted", secs))
     for task_id, status, holder, ts in db.execute(_ANSWERED, (MOST, MOST)):
         secs = max(now - (ts or 0.0), 0.0)
-        if not alive(path, holder) and secs > JUST_NOW_SECS:
+        if task_id not in away and not alive(path, holder) and secs > JUST_NOW_SECS:
             found.append(StillTask(task_id, status, "answered", secs))
     return found

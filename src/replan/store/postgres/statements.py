@@ -44,7 +44,7 @@ i AS (INSERT INTO event SELECT l.id, l.before + r.at, r.ts, r.round, r.type, r.d
 SELECT task_id, before + n FROM l"""
 """The same for several tasks, each with its fence and its number: those that are refused have no row in the answer."""
 
-LOOK = "SELECT epoch, last_append, append_seq, ended, status FROM task WHERE task_id = %(task)s::text"
+LOOK = "SELECT epoch, last_append, append_seq, ended, status, given_away FROM task WHERE task_id = %(task)s::text"
 """What became of an append whose answer was lost. A statement of its own: it sees what the lost one has done."""
 
 CREATE = """WITH t AS (
@@ -60,7 +60,7 @@ KNOWN = "SELECT request, epoch FROM task WHERE task_id = %(task)s::text"
 
 CLAIM = f"""WITH t AS (SELECT id, holder, epoch FROM task WHERE task_id = %(task)s::text FOR UPDATE)
 UPDATE task SET epoch = task.epoch + 1, holder = %(mine)s::int, last_append = 0, append_seq = task.last_seq, due = false, refused = NULL FROM t
-WHERE task.id = t.id AND (%(steal)s::bool OR t.holder IS NULL
+WHERE task.id = t.id AND task.given_away IS NULL AND (%(steal)s::bool OR t.holder IS NULL
  OR (t.holder = %(mine)s::int AND t.epoch <> %(driven)s::bigint)
  OR (t.holder <> %(mine)s::int AND NOT {ALIVE.format(holder="t.holder")}))
 RETURNING task.epoch"""
@@ -68,7 +68,7 @@ RELEASE = """UPDATE task SET holder = NULL, epoch = epoch + 1 WHERE task_id = %(
 
 SIGNAL = f"""WITH t AS (
  UPDATE task SET last_seq = last_seq + 1, last_signal = last_seq + 1, updated = %(ts)s::float8, due = queue IS NOT NULL
- WHERE task_id = %(task)s::text AND NOT ended RETURNING id, last_seq, task_id, queue, priority),
+ WHERE task_id = %(task)s::text AND NOT ended AND given_away IS NULL RETURNING id, last_seq, task_id, queue, priority),
 r AS (SELECT t.*, coalesce((SELECT round FROM event WHERE task = t.id ORDER BY seq DESC LIMIT 1), 0) AS round FROM t),
 e AS (INSERT INTO event SELECT id, last_seq, %(ts)s::float8, round, %(type)s::text, %(data)s::text FROM r),
 s AS (INSERT INTO signal SELECT id, last_seq, %(mark)s::text FROM r)
@@ -77,14 +77,14 @@ SELECT last_seq, round, pg_notify('{CHANNEL}', %(told)s::text), wake(task_id, qu
 SIGNALLED = """SELECT event.seq, event.round FROM task JOIN signal ON signal.task = task.id
  JOIN event ON event.task = task.id AND event.seq = signal.seq WHERE task_id = %(task)s::text AND mark = %(mark)s::text"""
 
-ALL_OF_T = """o AS (UPDATE effect SET owner = NULL FROM t WHERE effect.owner = t.id AND effect.family <> t.id),
+ALL_OF_T = """o AS (UPDATE effect SET owner = NULL FROM t WHERE effect.owner = t.id AND effect.family NOT IN (SELECT id FROM t)),
 p AS (DELETE FROM effect USING t WHERE effect.family = t.id),
 e AS (DELETE FROM event USING t WHERE event.task = t.id),
 s AS (DELETE FROM signal USING t WHERE signal.task = t.id),
 a AS (DELETE FROM artifact_use USING t WHERE artifact_use.task = t.id RETURNING digest),
 d AS (DELETE FROM task USING t WHERE task.id = t.id)
 SELECT id, (SELECT array_agg(digest) FROM a) FROM t"""
-"""What deletes the task `t` with all that is its own; gives its contents, which others may have too."""
+"""What deletes the tasks `t` with all that is their own; gives their contents, which others may have too."""
 DELETE = (
     f"""WITH t AS (
  SELECT id FROM task WHERE task_id = %(task)s::text AND (ended OR %(unfinished)s::bool) AND NOT (
@@ -97,7 +97,7 @@ DELETE = (
 """Foreign keys are looked at when the statement ends, so that the order in it does not matter."""
 
 _HELD = f"(holder IS NOT NULL AND {ALIVE.format(holder='holder')})"
-SUMMARY = f"SELECT task_id, status, description, created, updated, last_seq, holder, epoch, {_HELD}, queue, due FROM task"
+SUMMARY = f"SELECT task_id, status, description, created, updated, last_seq, holder, epoch, {_HELD}, queue, due, given_away FROM task"
 PAGE = """SELECT shared, ended, e.seq, e.ts, e.round, e.type, e.data FROM task
  LEFT JOIN event e ON e.task = id AND e.seq > %(after)s::bigint {only} WHERE task_id = %(task)s::text ORDER BY e.seq {limit}"""
 
@@ -115,9 +115,9 @@ SHARED_PAGE = (
 )
 """Events that were appended together are one row, which may go beyond the last that is shared."""
 
-ORIGIN = """SELECT id, parent, shared, ended, last_seq, (SELECT round FROM event WHERE task = task.id AND seq >= %(at)s::bigint ORDER BY seq LIMIT 1), sealed_by
- FROM task WHERE {which}"""
-FORK = f"""WITH p AS (SELECT id, task_id, description, coalesce(family, id) AS family FROM task WHERE id = %(parent)s::bigint FOR UPDATE),
+ORIGIN = """SELECT id, parent, shared, ended, last_seq, (SELECT round FROM event WHERE task = task.id AND seq >= %(at)s::bigint ORDER BY seq LIMIT 1), sealed_by,
+ given_away, task_id FROM task WHERE {which}"""
+FORK = f"""WITH p AS (SELECT id, task_id, description, coalesce(family, id) AS family FROM task WHERE id = %(parent)s::bigint AND given_away IS NULL FOR UPDATE),
 t AS (INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, queue, priority, due, parent, shared, family)
  SELECT %(task)s::text, %(request)s::text, description, 'queued', %(ts)s::float8, %(ts)s::float8, %(at)s::bigint + 1, %(epoch)s::bigint,
   %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL, id, %(at)s::bigint, family FROM p

@@ -26,6 +26,7 @@ from replan.errors import (
     StoreError,
     TaskEnded,
     TaskExists,
+    TaskGivenAway,
     TaskHeld,
     TaskNotFound,
     TaskShared,
@@ -210,10 +211,12 @@ class PostgresStore:
                 self._writer.begins(claim)
                 return claim
             known = await line.ask(
-                "SELECT holder FROM task WHERE task_id = %(task)s::text", {"task": task_id}
+                "SELECT holder, given_away FROM task WHERE task_id = %(task)s::text", {"task": task_id}
             )
             if not known:
                 raise TaskNotFound(task_id)
+            if known[0][1] is not None:
+                raise TaskGivenAway(task_id, known[0][1])
             who = "this process already" if known[0][0] == self._presence.mine else "another process"
             raise TaskHeld(
                 f"task {task_id!r} is being driven by {who} (watch it: `replan tasks watch {task_id}`)"
@@ -322,6 +325,8 @@ class PostgresStore:
             known = await self._ask_again(sql.LOOK, {"task": task_id})
             if not known:
                 raise TaskNotFound(task_id)
+            if known[0][5] is not None:
+                raise TaskGivenAway(task_id, known[0][5])
             raise TaskEnded(f"task {task_id!r} has ended ({known[0][4]}); an ended task never changes")
 
         return await self._do(work())
@@ -389,11 +394,13 @@ class PostgresStore:
                 raise TaskNotFound(event.origin)
             if rows[0][6] is not None:
                 raise SealedElsewhere(event.origin)
+            _refuse_given(rows[0])
             event.check_place(rows[0][4], ended=rows[0][3])
             while event.at <= rows[0][2]:  # what is shared is not that task's own
                 where = {"parent": rows[0][1], "at": event.at}
                 rows = await self._ask_again(sql.ORIGIN.format(which="id = %(parent)s::bigint"), where)
-            parent, *_, params["round"], _sealed = rows[0]
+                _refuse_given(rows[0])
+            parent, *_, params["round"], _sealed, _given, _name = rows[0]
             params["parent"] = parent
             name = await self._ask_again("SELECT task_id FROM task WHERE id = %(parent)s::bigint", params)
             params["told"] = notice(self._presence.mine, [row[0] for row in name], signal=True)
@@ -402,6 +409,8 @@ class PostgresStore:
                 self._ears.changed(made[0][0], signal=True)
                 return True
             if (there := await known()) is None:
+                again = await self._ask_again(sql.ORIGIN.format(which="id = %(parent)s::bigint"), params)
+                _refuse_given(again[0] if again else ())  # just now
                 raise TaskNotFound(event.origin)
             return there
 
@@ -538,6 +547,7 @@ class PostgresStore:
             held=self._held(row),
             queue=(row[9] or "").rpartition(":")[0],
             due=bool(row[10]),
+            given_away=row[11] or "",
         )
 
     def _held(self, row: Row) -> bool:
@@ -577,15 +587,21 @@ class PostgresStore:
         epochs = moving.new_epochs(admissions)
         await self._do(self._lined(lambda line: moving.admit(line, admissions, epochs)))
 
-    async def give_away(self, claim: Claim, last_seq: int) -> None:
-        used = await self._writer.run(
-            lambda line: moving.give_away(line, claim, last_seq), claim, of=claim.task_id
-        )
-        self._writer.over(claim)
-        self._driven.pop(claim.task_id, None)
-        self._appended(claim.task_id)
+    async def give_away(self, claims: Mapping[Claim, int], digest: str) -> None:
+        await self._do(self._lined(lambda line: moving.give_away(line, claims, digest)))
+        for claim in claims:
+            self._writer.over(claim)
+            self._driven.pop(claim.task_id, None)
+
+    async def remove_given(self, task_ids: Sequence[str], digest: str) -> None:
+        used = await self._do(self._lined(lambda line: moving.remove_given(line, task_ids, digest)))
+        for task_id in task_ids:
+            self._appended(task_id)
         if used:
             await self._contents.unused(used)
+
+    async def take_back(self, task_ids: Sequence[str], digest: str | None = None) -> list[str]:
+        return await self._do(self._lined(lambda line: moving.take_back(line, task_ids, digest)))
 
     # ── tidying ──
 
@@ -665,3 +681,9 @@ class PostgresStore:
 
 
 _STATUSES = frozenset(get_args(TaskStatus))
+
+
+def _refuse_given(origin: Sequence[Any]) -> None:
+    """`TaskGivenAway` for a row of `statements.ORIGIN` that a file has."""
+    if origin and origin[7] is not None:
+        raise TaskGivenAway(origin[8], origin[7])

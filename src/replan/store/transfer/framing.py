@@ -105,6 +105,18 @@ class Unframed:
         if any(await self._exactly(-size % BLOCK)):
             raise InputError("it is damaged: there is something between two of its files")
 
+    async def end(self) -> None:
+        """`InputError` if anything but blocks of zeros comes after what was read: another file, perhaps, that nobody would take in."""
+        if await self._exactly(len(_END)) != _END:
+            raise InputError("there is something behind its end: give each export by itself")
+        while not any(self._held):
+            self._held.clear()
+            try:
+                self._held += await anext(self._stream)
+            except StopAsyncIteration:
+                return
+        raise InputError("there is something behind its end: give each export by itself")
+
     async def whole(self, name: str, size: int, most: int) -> bytes:
         if size > most:
             raise InputError(f"its {name!r} has {size:,} bytes; at most {most:,} are read")

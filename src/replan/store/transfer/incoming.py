@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterable, Iterator
+from collections.abc import AsyncIterable, Iterable, Iterator
 from typing import IO, NamedTuple, Protocol
 
 from replan.beside import beside
 from replan.core.events import Record, TaskSubmitted
 from replan.core.limits.needs import work_of
 from replan.core.state.task import ENDED
-from replan.errors import InputError, SealedElsewhere, TaskNotFound
+from replan.errors import InputError, SealedElsewhere, TaskGivenAway, TaskNotFound
 from replan.ports import Admission, Movable, Store, StoredRow
 from replan.store.rows import records_of
 from replan.store.transfer.framing import Unframed
@@ -20,6 +20,7 @@ from replan.store.transfer.manifest import (
     END,
     LOG,
     MANIFEST,
+    Manifest,
     MovedTask,
     read_end,
     read_manifest,
@@ -53,13 +54,32 @@ async def taken_in(store: Target, stream: AsyncIterable[bytes]) -> list[Imported
     """The tasks of a file that `exported` has written. `InputError` says what is wrong with it, or which of
     them is here with another history; then no task has been taken in, and what was stored of outputs is removed within hours."""
     with tempfile.TemporaryFile("w+b", prefix="replan-import-") as spool:
-        incoming = await _read(store, Unframed(stream), spool)
+        files = Unframed(stream)
+        incoming = await _read(store, files, spool)
         mark = seal_mark(await store.seal_key()) if any(one.task.sealed_by for one in incoming) else ""
         here = [one for one in incoming if await _is_here(store, one, mark)]
         new = [one.admission(mark) for one in incoming if one not in here]
+        for task_id, mark in await _given_away(store, here):
+            if mark != files.before:
+                raise TaskGivenAway(task_id, mark)
+            await store.take_back([task_id], mark)  # this file has come back
         if new:
             await store.admit(new)
     return [Imported(one.task.task_id, one.task.status, one not in here) for one in incoming]
+
+
+async def read_through(stream: AsyncIterable[bytes]) -> tuple[list[str], str]:
+    """The tasks of a file that is whole, and the digest in its end. `InputError` says what is wrong with it."""
+    files = Unframed(stream)
+    manifest = await _manifest(files)
+    while True:
+        name, size = await files.next()
+        if name == END:
+            break
+        async for _ in files.body(size):
+            pass
+    await _check_end(files, name, size)
+    return [one.task_id for one in manifest.tasks], files.before
 
 
 class _Incoming:
@@ -127,10 +147,7 @@ class _Incoming:
 
 
 async def _read(store: Target, files: Unframed, spool: IO[bytes]) -> list[_Incoming]:
-    name, size = await files.next()
-    if name != MANIFEST:
-        raise InputError(f"it begins with {name[:100]!r}: no export begins so")
-    manifest = read_manifest(await files.whole(name, size, _MOST_MANIFEST))
+    manifest = await _manifest(files)
     by_id: dict[str, _Incoming] = {}
     for task in manifest.tasks:
         by_id[task.task_id] = _Incoming(task, by_id.get(task.parent or ""), spool)
@@ -157,15 +174,33 @@ async def _read(store: Target, files: Unframed, spool: IO[bytes]) -> list[_Incom
                 raise InputError(f"{name!r} is not what its name says: its SHA-256 is {kept.digest}")
         else:
             raise InputError(f"it holds {name[:100]!r}, which its manifest does not speak of, or twice")
-    before = files.before
-    end = read_end(await files.whole(name, size, _MOST_END))
-    if end.files != files.count - 1 or end.sha256 != before:
-        raise InputError("it is damaged: its bytes are not those that were written")
+    await _check_end(files, name, size)
     if wanted:
         raise InputError(f"it lacks artifacts that its manifest names: {', '.join(list(wanted)[:3])}")
     for one in incoming:
         one.done()
     return incoming
+
+
+async def _manifest(files: Unframed) -> Manifest:
+    name, size = await files.next()
+    if name != MANIFEST:
+        raise InputError(f"it begins with {name[:100]!r}: no export begins so")
+    return read_manifest(await files.whole(name, size, _MOST_MANIFEST))
+
+
+async def _check_end(files: Unframed, name: str, size: int) -> None:
+    before = files.before
+    end = read_end(await files.whole(name, size, _MOST_END))
+    if end.files != files.count - 1 or end.sha256 != before:
+        raise InputError("it is damaged: its bytes are not those that were written")
+    await files.end()
+
+
+async def _given_away(store: Target, here: Iterable[_Incoming]) -> list[tuple[str, str]]:
+    """Those of the tasks that are here which a file has, and which one."""
+    rows = [await store.summary(one.task.task_id) for one in here]
+    return [(row.task_id, row.given_away) for row in rows if row.given_away]
 
 
 async def _is_here(store: Target, one: _Incoming, own_mark: str) -> bool:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Sequence
 from importlib.metadata import version
 from typing import Protocol
 
 from replan.core.state.task import ENDED
-from replan.errors import InputError, StaleWriter, StoreError, TaskHeld, TaskShared
+from replan.errors import (
+    InputError,
+    StaleWriter,
+    StoreError,
+    TaskGivenAway,
+    TaskHeld,
+    TaskNotFound,
+    TaskShared,
+)
 from replan.ports import Claim, Movable, Store, StoredRow, StoredTask
 from replan.store.transfer.framing import Frames
+from replan.store.transfer.incoming import read_through
 from replan.store.transfer.manifest import END, MANIFEST, End, Manifest, MovedArtifact, MovedTask, seal_mark
 
 _FILE_BYTES = 4 << 20
@@ -26,32 +36,92 @@ class Source(Store, Movable, Protocol):
 async def exported(
     store: Source, task_ids: Sequence[str], *, move: bool = False
 ) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The file, piece by piece. `move`: nobody drives the tasks meanwhile, and they are gone from here afterwards, once whoever
-    takes the pieces has them safely and leaves without an error."""
+    """The file, piece by piece. `move`: nobody drives the tasks meanwhile, and they are gone from here afterwards, all at once, once
+    whoever takes the pieces has them safely and leaves without an error.
+
+    Before the file is whole its tasks are marked as given away, all at once: whenever this process ends, those that are still here
+    and may be in a whole file as well are driven by nobody. `finished` does the rest, `Movable.take_back` undoes it.
+    """
     named = list(dict.fromkeys(task_ids))
-    claims: dict[str, Claim] = {}
+    moving = _Moving(store, named)
     try:
         if move:
-            for task_id in named:
-                claims[task_id] = await _claimed(store, task_id)
-            await _check_families(store, named)
+            await moving.claim()
         tasks = await _tasks(store, await _with_history(store, named), given_away=named if move else ())
-        yield _written(store, tasks)
-        for _, moved in reversed(tasks):  # forks before what they rest on
-            if (claim := claims.get(moved.task_id)) is None:
-                continue
-            try:
-                await store.give_away(claim, moved.last_seq)
-            except StaleWriter:
-                raise StoreError(
-                    f"somebody wrote to task {claim.task_id!r} while it was exported: it is still here, and what was "
-                    "exported of it is out of date; export it again"
-                ) from None
-            del claims[moved.task_id]
-    finally:
-        for claim in claims.values():
+        yield _written(store, tasks, moving if move else None)
+    except BaseException:
+        await moving.undo()
+        raise
+    if move:
+        await moving.remove()
+
+
+class _Moving:
+    """The tasks that are given away."""
+
+    def __init__(self, store: Source, named: Sequence[str]) -> None:
+        self._store = store
+        self._named = named
+        self._claims: dict[str, Claim] = {}
+        self._digest: str | None = None
+        self.whole = False
+        """All of the file was taken."""
+
+    async def claim(self) -> None:
+        for task_id in self._named:
+            self._claims[task_id] = await _claimed(self._store, task_id)
+        await _check_families(self._store, self._named)
+
+    async def mark(self, tasks: Sequence[MovedTask], digest: str) -> None:
+        """What stands before the end of the file is written."""
+        last = {one.task_id: one.last_seq for one in tasks}
+        claims = {claim: last[task_id] for task_id, claim in self._claims.items()}
+        self._digest = digest
+        try:
+            await self._store.give_away(claims, digest)
+        except StaleWriter as error:
+            raise StoreError(
+                f"somebody wrote to the tasks while they were exported ({error}): they are still here, and what was exported of "
+                "them is out of date; export them again"
+            ) from None
+        self._claims.clear()
+
+    async def remove(self) -> None:
+        if self._digest is None or not self.whole:
+            await self.undo()
+            raise InputError("the tasks are still here: not all of the file was taken")
+        await self._store.remove_given(self._named, self._digest)
+
+    async def undo(self) -> None:
+        """They go on here. Where that cannot be written they stay marked, and whoever comes to them is told."""
+        if self._digest is not None:
             with contextlib.suppress(StoreError):
-                await store.release(claim)
+                await asyncio.shield(self._store.take_back(self._named, self._digest))
+        for claim in self._claims.values():
+            with contextlib.suppress(StoreError):
+                await self._store.release(claim)
+
+
+async def finished(store: Source, task_ids: Sequence[str], stream: AsyncIterable[bytes]) -> list[str]:
+    """Remove those of the tasks that were given away to this file, which is safe, and are still here; those that are in it.
+
+    `InputError` where it is not their file, or not whole: then nothing is removed.
+    """
+    there, digest = await read_through(stream)
+    here = list[str]()
+    for task_id in dict.fromkeys(task_ids):
+        try:
+            summary = await store.summary(task_id)
+        except TaskNotFound:
+            if any(one.startswith((task_id, f"task_{task_id}")) for one in there):
+                continue
+            raise
+        if summary.given_away != digest or task_id not in there:
+            how = "it was given away to another file" if summary.given_away else "it was not given away to it"
+            raise InputError(f"task {task_id!r} is still here, and {how}")
+        here.append(task_id)
+    await store.remove_given(here, digest)
+    return there
 
 
 async def _with_history(store: Source, named: Sequence[str]) -> list[str]:
@@ -82,6 +152,8 @@ async def _check_families(store: Source, named: Sequence[str]) -> None:
 async def _claimed(store: Source, task_id: str) -> Claim:
     try:
         return await store.claim(task_id)
+    except TaskGivenAway:
+        raise
     except TaskHeld as error:
         raise TaskHeld(f"{error}; pause it or stop its driver, then export it") from None
 
@@ -92,6 +164,8 @@ async def _tasks(
     tasks: list[tuple[StoredTask, MovedTask]] = []
     for task_id in task_ids:
         summary = await store.summary(task_id)
+        if summary.given_away and task_id not in given_away:
+            raise TaskGivenAway(task_id, summary.given_away)
         if summary.status not in ENDED and task_id not in given_away:
             raise InputError(
                 f"task {task_id!r} has not ended ({summary.status}): two stores that go on with it would make its effects "
@@ -153,7 +227,9 @@ async def _may_hold_secrets(store: Source, moved: MovedTask) -> bool:
     return False
 
 
-async def _written(store: Source, tasks: Sequence[tuple[StoredTask, MovedTask]]) -> AsyncIterator[bytes]:
+async def _written(
+    store: Source, tasks: Sequence[tuple[StoredTask, MovedTask]], moving: _Moving | None
+) -> AsyncIterator[bytes]:
     frames = Frames()
     manifest = Manifest(replan=version("replan"), tasks=tuple(moved for _, moved in tasks))
     yield frames.file(MANIFEST, _json(manifest))
@@ -172,8 +248,12 @@ async def _written(store: Source, tasks: Sequence[tuple[StoredTask, MovedTask]])
             async for piece in store.pieces(moved.task_id, name):
                 yield frames.body(piece)
             yield frames.tail(content.size)
+    if moving is not None:  # nobody has a whole file before
+        await moving.mark([moved for _, moved in tasks], frames.digest)
     yield frames.file(END, _json(End(files=frames.count, sha256=frames.digest)))
     yield frames.end()
+    if moving is not None:
+        moving.whole = True
 
 
 async def _logs(store: Source, moved: MovedTask) -> AsyncIterator[bytes]:

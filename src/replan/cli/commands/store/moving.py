@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import secrets
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
+from replan.cli.commands.store.new_file import Target, check_free, new_file, parts, place, settled
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
 from replan.cli.terminal.task_ids import full_id
 from replan.cli.terminal.terminal import own_stdout, say
-from replan.errors import InputError
+from replan.errors import InputError, TaskNotFound
 
 _PIECE = 1 << 20
+_NEVER_OVER = "--move writes over none, as it may be the only place where what is in it is"
 
 
 def export(
@@ -35,35 +35,122 @@ def export(
             "--move", help="Give them away, also such as have not ended: they are here no more afterwards."
         ),
     ] = False,
+    take_back: Annotated[
+        bool,
+        typer.Option(
+            "--take-back",
+            help="Let tasks go on here whose file is lost, and was imported nowhere. Writes no file.",
+        ),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over a file that is there; never with --move.")
+    ] = False,
     config: options.Config = None,
     db: options.Db = None,
 ) -> None:
     """Write tasks with their logs and artifacts as one file, which `tasks import` takes into another database."""
     import asyncio
 
-    from replan.cli.terminal.opening import open_stored, settings_of
-
+    if take_back:
+        if file is not None or move or force:
+            raise InputError("--take-back writes no file: leave -o, --move and --force out")
+        asyncio.run(_take_back(task_ids, config, db))
+        return
     if file is None and (move or sys.stdout.isatty()):
         why = "what is given away has to be safe first" if move else "a terminal cannot show it"
         raise InputError(f"{why}: write it to a file, with -o FILE")
-
-    async def write(take: Callable[[bytes], object], safe: Callable[[], None]) -> list[str]:
-        async with open_stored(settings_of(config), db) as replan:
-            found = [await full_id(replan, name) for name in task_ids]
-            async with replan.export_tasks(found, move=move) as pieces:
-                async for piece in pieces:
-                    take(piece)
-                safe()
-            return found
-
+    if move and force:
+        raise InputError(
+            "--force: a file that is there may be the only place where other tasks are; --move writes over none"
+        )
+    named = file
+    if file is not None:
+        file = settled(file, whole=move)
     with own_stdout() as out:
         if file is None:
-            asyncio.run(write(out.raw, lambda: None))
+            asyncio.run(_written(task_ids, config, db, Target(out.raw, lambda: None), move=False))
             return
-        with _new_file(file, whole=move) as (given, safe):
-            found = asyncio.run(write(given.write, safe))
+        found = (
+            asyncio.run(_finished(task_ids, config, db, file, there=os.path.lexists(file))) if move else None
+        )
+        if found is None:
+            with new_file(file, over=force) as target:
+                found = asyncio.run(_written(task_ids, config, db, target, move=move))
         what = found[0] if len(found) == 1 else f"{len(found)} tasks"
-        say(f"{file}: {what}, {file.stat().st_size:,} bytes{'; gone from here' if move else ''}")
+        say(f"{named}: {what}, {file.stat().st_size:,} bytes{'; gone from here' if move else ''}")
+
+
+async def _written(
+    task_ids: list[str], config: Path | None, db: str | None, target: Target, *, move: bool
+) -> list[str]:
+    from replan.cli.terminal.opening import open_stored, settings_of
+
+    async with open_stored(settings_of(config), db) as replan:
+        found = [await full_id(replan, name) for name in task_ids]
+        async with replan.export_tasks(found, move=move) as pieces:
+            async for piece in pieces:
+                target.write(piece)
+            target.safe()
+        return found
+
+
+async def _finished(
+    task_ids: list[str], config: Path | None, db: str | None, file: Path, *, there: bool
+) -> list[str] | None:
+    """The tasks of the file, where this very command was stopped after it had written it: they are removed now. None: it is still to
+    be written."""
+    from replan.cli.terminal.opening import open_stored, settings_of
+
+    async with open_stored(settings_of(config), db) as replan:
+        found, marks = [], set()
+        for name in task_ids:
+            try:
+                found.append(await full_id(replan, name))
+                marks.add((await replan.summary(found[-1])).given_away)
+            except TaskNotFound:
+                if not there:
+                    raise
+                found.append(name)
+                marks.add("gone")
+        if not any(marks):
+            check_free(file, why=_NEVER_OVER)
+            return None
+        if not there and not await _named(file, marks):
+            return None
+        check_free(file, over=True)
+        try:
+            with file.open("rb") as given:
+                return await replan.finish_export(found, pieces_of(given))
+        except InputError as error:
+            raise InputError(
+                f"{file} is there already, and is not the file of these tasks: {error}; {_NEVER_OVER}"
+            ) from None
+
+
+async def _named(file: Path, marks: Collection[str]) -> bool:
+    """Give the file its name that was written and has none yet."""
+    from replan.store.transfer.incoming import read_through
+
+    for part in parts(file):
+        with contextlib.suppress(InputError, OSError), part.open("rb") as given:
+            if (await read_through(pieces_of(given)))[1] in marks:
+                place(part, file)
+                return True
+    return False
+
+
+async def _take_back(task_ids: list[str], config: Path | None, db: str | None) -> None:
+    from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.core.state.task import ENDED
+
+    async with open_stored(settings_of(config), db) as replan:
+        found = [await full_id(replan, name) for name in task_ids]
+        taken = await replan.take_back(found)
+        for task_id in found:
+            rest = ""
+            if task_id in taken and (await replan.summary(task_id)).status not in ENDED:
+                rest = f"; go on with it: {again('tasks', 'resume', task_id)}"
+            say(f"{task_id} {'is here again' if task_id in taken else 'was not given away'}{rest}")
 
 
 def import_(
@@ -82,7 +169,7 @@ def import_(
 
     async def read(given: BinaryIO) -> list[Imported]:
         async with open_replan(without_tools(settings_of(config)), db=db) as replan:
-            return await replan.import_tasks(_pieces(given))
+            return await replan.import_tasks(pieces_of(given))
 
     with own_stdout() as out:
         try:
@@ -106,53 +193,6 @@ def import_(
             say(f"imported {one.task_id} ({one.status}){rest}")
 
 
-@contextlib.contextmanager
-def _new_file(file: Path, *, whole: bool) -> Iterator[tuple[BinaryIO, Callable[[], None]]]:
-    """A file to write to, and what has it safely on the disk under its name: all of it, or nothing. A link stays a link.
-
-    A device or a pipe is written to as it is, but for what has to be there `whole` afterwards.
-    """
-    if file.exists() and not file.is_dir() and not file.is_file():
-        if whole:
-            raise InputError(
-                f"{file} keeps nothing: what is given away has to be safe first, in an ordinary file"
-            )
-        try:
-            with file.open("wb") as device:
-                yield device, device.flush
-        except OSError as error:
-            raise InputError(f"{file} cannot be written: {error.strerror or error}") from None
-        return
-    file = file.resolve()
-    part = file.with_name(f".replan-{secrets.token_hex(8)}.part")
-    try:
-        if file.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-
-            def safe() -> None:
-                out.flush()
-                os.fsync(out.fileno())
-                part.replace(file)
-                with contextlib.suppress(OSError):  # not every system has folders that can be synced
-                    folder = os.open(file.parent, os.O_RDONLY)
-                    try:
-                        os.fsync(folder)
-                    finally:
-                        os.close(folder)
-
-            try:
-                yield out, safe
-            except BaseException:
-                if not part.exists():  # it is whole, but no more what it says
-                    file.unlink(missing_ok=True)
-                raise
-    except OSError as error:
-        raise InputError(f"{file} cannot be written: {error.strerror or error}") from None
-    finally:
-        part.unlink(missing_ok=True)
-
-
-async def _pieces(given: BinaryIO) -> AsyncIterator[bytes]:
+async def pieces_of(given: BinaryIO) -> AsyncIterator[bytes]:
     while piece := given.read(_PIECE):
         yield piece

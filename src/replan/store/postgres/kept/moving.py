@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from replan.core import events as e
 from replan.core.data.strict_json import storable
+from replan.core.words import some
 from replan.errors import StaleWriter, TaskExists, TaskNotFound, TaskShared
 from replan.ports import Admission, Claim, Content, StoredRow, StoredTask
 from replan.store.postgres.line import LONG_SECS, Line, Params
-from replan.store.postgres.statements import ALL_OF_T, FORKS, SEPARATOR
+from replan.store.postgres.statements import ALL_OF_T, SEPARATOR
 
 EPOCH_BITS = 48
 """Where a task's fences begin is random: an id that comes again, for another task, has none of the fences that it had."""
@@ -39,12 +40,25 @@ _LAST = "UPDATE task SET updated = %(ts)s::float8, last_seq = %(seq)s::bigint, a
 _TAKE = """INSERT INTO effect SELECT f.id, %(key)s::text, (SELECT id FROM task WHERE task_id = %(owner)s::text), %(times)s::int
  FROM task f WHERE f.task_id = %(task)s::text ON CONFLICT DO NOTHING"""
 _WAKE = "SELECT wake(task_id, queue, priority) FROM task WHERE id = %(id)s::bigint"
-GIVE_AWAY = (
-    """WITH t AS (SELECT id FROM task WHERE task_id = %(task)s::text AND epoch = %(epoch)s::bigint AND last_seq = %(last)s::bigint
- AND NOT EXISTS (SELECT FROM task f WHERE f.parent = task.id) FOR UPDATE),
+_GIVE_AWAY = """WITH w AS (SELECT * FROM unnest(%(tasks)s::text[], %(epochs)s::bigint[], %(lasts)s::bigint[]) AS w(task_id, epoch, last)),
+t AS (SELECT task.id FROM task JOIN w ON w.task_id = task.task_id WHERE task.epoch = w.epoch AND task.last_seq = w.last AND task.given_away IS NULL
+ AND NOT EXISTS (SELECT FROM task f WHERE f.parent = task.id AND f.task_id <> ALL(%(tasks)s::text[])) ORDER BY task.id FOR UPDATE OF task)
+UPDATE task SET given_away = %(digest)s::text, holder = NULL, epoch = epoch + 1 FROM t
+ WHERE task.id = t.id AND (SELECT count(*) FROM t) = cardinality(%(tasks)s::text[]) RETURNING 1"""
+_GIVEN = "SELECT task_id, given_away FROM task WHERE task_id = ANY(%(tasks)s::text[])"
+_RESTING = """SELECT p.task_id, array_agg(f.task_id ORDER BY f.id) FROM task p JOIN task f ON f.parent = p.id
+ WHERE p.task_id = ANY(%(tasks)s::text[]) AND f.task_id <> ALL(%(tasks)s::text[]) GROUP BY p.task_id"""
+_REMOVE = (
+    """WITH m AS (SELECT id FROM task WHERE task_id = ANY(%(tasks)s::text[]) AND given_away = %(digest)s::text AND NOT EXISTS
+ (SELECT FROM task f WHERE f.parent = task.id AND f.task_id <> ALL(%(tasks)s::text[])) ORDER BY id FOR UPDATE),
+t AS (SELECT id FROM m WHERE (SELECT count(*) FROM m) = (SELECT count(*) FROM task WHERE task_id = ANY(%(tasks)s::text[]))),
 """
     + ALL_OF_T
 )
+_TAKE_BACK = """WITH t AS (UPDATE task SET given_away = NULL, due = due OR (queue IS NOT NULL AND NOT ended)
+ WHERE task_id = ANY(%(tasks)s::text[]) AND given_away = coalesce(%(digest)s::text, given_away) RETURNING task_id, queue, priority, ended)
+SELECT task_id, CASE WHEN NOT ended THEN wake(task_id, queue, priority) END FROM t"""
+"""With a wake-up for the workers: theirs may be gone by now."""
 
 
 async def stored(line: Line, task_id: str) -> StoredTask:
@@ -145,15 +159,44 @@ async def _admit(line: Line, one: Admission, epoch: int) -> None:
             await line.ask(_WAKE, {"id": number})
 
 
-async def give_away(line: Line, claim: Claim, last_seq: int) -> list[bytes]:
-    """Remove a task that another store has now; the contents that it used."""
-    found = await line.ask(
-        GIVE_AWAY, {"task": claim.task_id, "epoch": claim.fence, "last": last_seq}, more_secs=LONG_SECS
-    )
-    if not found:
-        if not await line.ask("SELECT 1 FROM task WHERE task_id = %(task)s::text", {"task": claim.task_id}):
-            return []  # the first answer was lost
-        if shared := await line.ask(FORKS, {"task": claim.task_id}):
-            raise TaskShared(claim.task_id, [one[0] for one in shared])
-        raise StaleWriter(f"task {claim.task_id!r} has been taken over by another driver, or has gone on")
-    return [bytes(digest) for digest in found[0][1] or ()]
+async def give_away(line: Line, claims: Mapping[Claim, int], digest: str) -> None:
+    """Mark tasks that a file has; also once more, after an answer that was lost."""
+    named = [claim.task_id for claim in claims]
+    given: Params = {
+        "tasks": named,
+        "epochs": [claim.fence for claim in claims],
+        "lasts": list(claims.values()),
+        "digest": digest,
+    }
+    if await line.ask(_GIVE_AWAY, given, more_secs=LONG_SECS):
+        return
+    if dict(await line.ask(_GIVEN, {"tasks": named})) == dict.fromkeys(named, digest):
+        return
+    await _refuse_shared(line, named)
+    raise StaleWriter(f"{some(named, 3)}: taken over by another driver, or gone on")
+
+
+async def _refuse_shared(line: Line, named: Sequence[str]) -> None:
+    for task_id, forks in await line.ask(_RESTING, {"tasks": list(named)}):
+        raise TaskShared(task_id, forks)
+
+
+async def remove_given(line: Line, task_ids: Sequence[str], digest: str) -> list[bytes]:
+    """Remove tasks that are marked so; the contents that they used."""
+    found = await line.ask(_REMOVE, {"tasks": list(task_ids), "digest": digest}, more_secs=LONG_SECS)
+    if found:
+        return [bytes(digest) for digest in found[0][1] or ()]
+    left: dict[str, str | None] = dict(await line.ask(_GIVEN, {"tasks": list(task_ids)}))
+    if other := [task_id for task_id, mark in left.items() if mark != digest]:
+        raise StaleWriter(
+            f"task {other[0]!r} was taken back meanwhile: the file is out of date, do not import it"
+        )
+    if left:
+        await _refuse_shared(line, task_ids)
+        raise StaleWriter(f"{some(list(left), 3)}: others have written to them just now; try again")
+    return []  # they are gone: the first answer was lost
+
+
+async def take_back(line: Line, task_ids: Sequence[str], digest: str | None) -> list[str]:
+    found = await line.ask(_TAKE_BACK, {"tasks": list(task_ids), "digest": digest})
+    return [row[0] for row in found]

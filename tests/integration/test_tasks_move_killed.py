@@ -1,0 +1,337 @@
+"""`tasks export --move` may be stopped at any moment: no task is driven in two stores, and none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_process import replan as command
+
+from replan import Replan, tool
+from replan.config import Settings
+from replan.core.events import CancelRequested, ForkMade, TaskForked
+from replan.errors import InputError, StaleWriter, TaskGivenAway, TaskNotFound, TaskShared
+from replan.wiring import open_store
+
+pytestmark = pytest.mark.anyio
+
+SENT: list[str] = []
+
+
+@tool(effect="once", requires_approval=True)
+def send(text: str) -> str:
+    SENT.append(text)
+    return f"sent {text}"
+
+
+def opened(db: Any) -> Replan:
+    return Replan(tools=[send], db=db, evaluation="steps", interactive=True)
+
+
+async def waiting(db: Any, *task_ids: str) -> None:
+    async with opened(db) as replan:
+        for task_id in task_ids:
+            plan = {"steps": [{"step_id": "a", "tool": "send", "parameters": {"text": task_id}}]}
+            result = await replan.run("send it", plan=plan, task_id=task_id)
+            assert result.status == "waiting"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def databases(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Any]:
+    if request.param == "sqlite":
+        return tmp_path / "from.db", tmp_path / "to.db"
+    new = request.getfixturevalue("new_postgres_schema")
+    return new(), new()
+
+
+async def pieces(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def given_away(db: Any, *task_ids: str) -> bytes:
+    """What a process leaves behind that is killed once the file is whole: the file."""
+    replan = opened(db)
+    await replan.__aenter__()
+    data = b""
+    left = replan.export_tasks(task_ids, move=True)
+    async for piece in await left.__aenter__():
+        data += piece
+    await replan.__aexit__(None, None, None)  # nothing more of it can be written
+    KEPT.append(left)
+    return data
+
+
+KEPT: list[Any] = []
+"""Contexts that nobody leaves."""
+
+
+async def test_what_a_whole_file_has_is_driven_by_nobody_until_it_is_finished(
+    databases: tuple[Any, Any],
+) -> None:
+    here, there = databases
+    SENT.clear()
+    await waiting(here, "one", "two")
+    data = await given_away(here, "one", "two")
+    async with opened(here) as replan:
+        assert all(row.given_away and row.status == "waiting" for row in await replan.tasks())
+        request = (await replan.result("one")).waiting_for[0].id
+        for deed in (
+            lambda: replan.resume("one"),
+            lambda: replan.approve("one", request),
+            lambda: replan.cancel("one"),
+            lambda: replan.pause("one"),
+            lambda: replan.fork("one", hint="again"),
+        ):
+            with pytest.raises(TaskGivenAway, match="--take-back"):
+                await deed()
+        with pytest.raises(InputError, match="cut off"):
+            await replan.finish_export(["one", "two"], pieces(data[:-700]))
+        assert len(await replan.tasks()) == 2
+    async with opened(there) as replan:
+        await replan.import_tasks(pieces(data))
+        for task_id in ("one", "two"):
+            await replan.approve(task_id, (await replan.result(task_id)).waiting_for[0].id)
+            assert (await replan.resume(task_id)).status == "succeeded"
+    async with opened(here) as replan:
+        assert await replan.finish_export(["one", "two"], pieces(data)) == ["one", "two"]
+        assert await replan.finish_export(["one", "two"], pieces(data)) == ["one", "two"]
+        assert await replan.tasks() == []
+        with pytest.raises(TaskNotFound):
+            await replan.finish_export(["three"], pieces(data))
+    assert SENT == ["one", "two"]
+
+
+async def test_what_was_given_away_to_a_file_that_is_lost_comes_back(databases: tuple[Any, Any]) -> None:
+    here, _ = databases
+    SENT.clear()
+    await waiting(here, "one", "two")
+    data = await given_away(here, "one", "two")
+    async with opened(here) as replan:
+        assert sorted(await replan.take_back(["two", "one"])) == ["one", "two"]
+        assert await replan.take_back(["two"]) == []
+        await replan.approve("one", (await replan.result("one")).waiting_for[0].id)
+        assert (await replan.resume("one")).status == "succeeded"
+        with pytest.raises(InputError, match="was not given away to it"):
+            await replan.finish_export(["two"], pieces(data))
+        assert len(await replan.tasks()) == 2
+    assert SENT == ["one"]
+
+
+async def test_the_file_may_come_back_by_an_import(databases: tuple[Any, Any]) -> None:
+    here, _ = databases
+    await waiting(here, "one")
+    data = await given_away(here, "one")
+    async with opened(here) as replan:
+        (found,) = await replan.import_tasks(pieces(data))
+        assert not found.new
+        assert not (await replan.tasks())[0].given_away
+        await replan.cancel("one")
+
+
+async def test_who_does_not_take_all_of_the_file_gives_nothing_away(databases: tuple[Any, Any]) -> None:
+    here, _ = databases
+    await waiting(here, "one")
+    async with opened(here) as replan:
+
+        async def taken(*, all_of_it: bool) -> None:
+            async with replan.export_tasks(["one"], move=True) as given:
+                async for piece in given:
+                    if b"end.json" in piece and not all_of_it:
+                        return
+                raise OSError("the disk is full")
+
+        with pytest.raises(InputError, match="still here"):
+            await taken(all_of_it=False)
+        with pytest.raises(OSError, match="full"):
+            await taken(all_of_it=True)
+        assert not (await replan.tasks())[0].given_away
+        await replan.cancel("one")  # it goes on here
+
+
+async def test_the_marks_are_set_and_taken_by_all_or_none(databases: tuple[Any, Any]) -> None:
+    here, _ = databases
+    await waiting(here, "one", "two", "three")
+    store = open_store(here, Settings())
+    one, two = await store.claim("one"), await store.claim("two")
+    last = {name: (await store.summary(name)).last_seq for name in ("one", "two", "three")}
+    await store.signal("two", CancelRequested(reason="no"), 5.0)
+    with pytest.raises(StaleWriter):
+        await store.give_away({one: last["one"], two: last["two"]}, "d" * 64)
+    assert not [row for row in await store.list_tasks() if row.given_away]
+    three = await store.claim("three")
+    await store.fork(
+        "fork", TaskForked(origin="three", at=2, root="three", hint="x"), ForkMade(fork="fork", at=2), 6.0
+    )
+    with pytest.raises((TaskShared, StaleWriter)):
+        await store.give_away({one: last["one"], three: last["three"] + 1}, "d" * 64)
+    await store.give_away({one: last["one"]}, "d" * 64)
+    with pytest.raises(StaleWriter, match="taken back"):
+        await store.remove_given(["one", "two"], "d" * 64)
+    assert len(await store.list_tasks()) == 4
+    for claim in (two, three):
+        await store.release(claim)
+    await store.aclose()
+
+
+def tasks(db: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return command("tasks", *words, "--db", str(db), cwd=db.parent)
+
+
+def export(db: Path, file: Path, *task_ids: str) -> subprocess.CompletedProcess[str]:
+    return tasks(db, "export", *task_ids, "--move", "-o", str(file))
+
+
+def killed_at(at: int, db: Path, file: Path, *names: str) -> int:
+    """Give away, and be killed at that call or return of what writes; how many there were, if it came to its end."""
+    given = ["tasks", "export", *names, "--move", "-o", str(file), "--db", str(db)]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(at), *given], stdout=subprocess.PIPE, check=False
+    )
+    return int(done.stdout or -1)
+
+
+KILLED = """
+import os, signal, sys, threading
+
+at = int(sys.argv.pop(1))
+seen = 0
+WRITES = ("store/moving.py", "store/writer.py", "store/new_file.py", "transfer/outgoing.py")
+
+
+def look(frame, event, argument):
+    global seen
+    code = frame.f_code.co_filename.replace(os.sep, "/")
+    if event in ("call", "return") and code.endswith(WRITES) and ("writer" not in code or frame.f_code.co_name in ("_commit", "settle")):
+        seen += 1
+        if seen == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+threading.setprofile(look)
+sys.setprofile(look)
+from replan.cli import main
+
+try:
+    main()
+finally:
+    sys.setprofile(None)
+    print(seen, flush=True)
+"""
+CALLS = 130
+"""Somewhat more than there are."""
+
+
+async def come_through(tmp_path: Path, at: int) -> bool:
+    """Whether it was killed, and all is well."""
+    db, file, names = tmp_path / "from.db", tmp_path / "tasks.tar", ["task1", "task2", "task3"]
+    await waiting(db, *names)
+    code = await asyncio.to_thread(killed_at, at, db, file, *names)
+    async with opened(db) as replan:
+        left = {row.task_id: bool(row.given_away) for row in await replan.tasks()}
+    assert len(left) in (0, 3), "all of them are removed at once"
+    assert len(set(left.values())) <= 1, "all of them are marked at once"
+    if file.exists():
+        assert all(left.values()), "what is in a file that may be imported is driven by nobody here"
+    else:
+        assert len(left) == 3
+    done = await asyncio.to_thread(export, db, file, *names)
+    assert done.returncode == 0, done.stderr
+    assert "gone from here" in done.stderr + done.stdout
+    async with opened(db) as replan:
+        assert await replan.tasks() == []
+    async with opened(tmp_path / "to.db") as replan:
+        found = await replan.import_tasks(pieces(file.read_bytes()))
+        assert [one.status for one in found] == ["waiting"] * 3
+    return code < 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
+@pytest.mark.parametrize("at", [80, 110])
+async def test_killed_at_any_moment_the_same_command_finishes_the_job(tmp_path: Path, at: int) -> None:
+    assert await come_through(tmp_path, at)
+
+
+@pytest.mark.prove
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
+@pytest.mark.parametrize("at", range(1, CALLS))
+async def test_killed_at_every_write_the_same_command_finishes_the_job(tmp_path: Path, at: int) -> None:
+    await come_through(tmp_path, at)
+
+
+def test_no_file_is_written_over_and_nothing_is_given_to_what_is_none(tmp_path: Path) -> None:
+    db, file = tmp_path / "from.db", tmp_path / "tasks.tar"
+    asyncio.run(waiting(db, "one", "two"))
+    assert export(db, file, "one").returncode == 0
+    before = file.read_bytes()
+    for name, *more in (
+        ("two", "--move"),
+        ("two", "--move", "--force"),
+        ("one",),
+    ):
+        done = tasks(db, "export", name, *more, "-o", str(file))
+        assert done.returncode == 2, done.stderr
+        assert file.read_bytes() == before
+    fifo, link = tmp_path / "fifo", tmp_path / "link.tar"
+    os.mkfifo(fifo)
+    link.symlink_to(file)
+    for place, why in (
+        (fifo, "keeps nothing"),
+        (Path(os.devnull), "keeps nothing"),
+        (link, "is there already"),
+    ):
+        done = tasks(db, "export", "two", "--move", "-o", str(place))
+        assert done.returncode == 2
+        assert why in done.stderr
+    assert Path(os.devnull).is_char_device()
+    done = tasks(db, "show", "two")
+    assert done.returncode == 0
+    assert "given away" not in done.stdout
+    assert tasks(db, "cancel", "two").returncode == 0
+    assert tasks(db, "export", "two", "-o", str(file), "--force").returncode == 0
+    assert file.read_bytes() != before
+
+
+async def test_what_was_given_away_is_shown_so(tmp_path: Path) -> None:
+    db = tmp_path / "log.db"
+    await waiting(db, "one")
+    data = await given_away(db, "one")
+    (tmp_path / "tasks.tar").write_bytes(data)
+
+    def said(*words: str) -> str:
+        done = tasks(db, *words)
+        return done.stdout + done.stderr
+
+    assert "(given away to a file)" in said("list")
+    assert "--take-back" in said("show", "one")
+    assert '"given_away": "' in said("show", "one", "--json")
+    assert "--take-back" in said("resume", "one")
+    doctor = command("doctor", "--db", str(db), cwd=tmp_path)
+    assert "given away to a file that was exported" in doctor.stdout + doctor.stderr
+    (tmp_path / "other.tar").write_bytes(data[:-1024])
+    assert "cut off" in said("export", "one", "--move", "-o", str(tmp_path / "other.tar"))
+    assert "one is here again" in said("export", "one", "--take-back")
+    assert "was not given away" in said("export", "one", "--take-back")
+    assert "is there already" in said("export", "one", "--move", "-o", str(tmp_path / "tasks.tar"))
+
+
+async def test_what_stands_behind_the_end_of_a_file_is_not_passed_over(tmp_path: Path) -> None:
+    await waiting(tmp_path / "from.db", "one", "two")
+    async with opened(tmp_path / "from.db") as replan:
+        files = []
+        for task_id in ("one", "two"):
+            async with replan.export_tasks([task_id], move=True) as given:
+                files.append(b"".join([piece async for piece in given]))
+    async with opened(tmp_path / "to.db") as replan:
+        for rest in (files[1], b"x", b"\0" * 700 + b"x"):
+            with pytest.raises(InputError, match="behind its end"):
+                await replan.import_tasks(pieces(files[0] + rest))
+        assert await replan.tasks() == []
+        with pytest.raises(InputError, match="cut off"):
+            await replan.import_tasks(pieces(files[0][:-1]))
+        assert len(await replan.import_tasks(pieces(files[0] + b"\0" * 9216))) == 1  # padding of a tape
