@@ -9,13 +9,16 @@ import tempfile
 from pathlib import Path
 
 _VARIABLE = "REPLAN_TESTS_SHARED"
+_SHORT = Path("/tmp")
+"""A socket's path has to be short."""
 
 
 def begin() -> None:
     """Before any other test process is started."""
-    folder = tempfile.mkdtemp(prefix="rpt", dir="/tmp")  # short: a socket's path is
-    os.chmod(folder, 0o755)  # a server of another user lives in it
-    os.environ[_VARIABLE] = folder
+    folder = Path(tempfile.mkdtemp(prefix="rpt", dir=_SHORT if _SHORT.is_dir() else None))
+    folder.chmod(0o755)  # a server of another user lives in it
+    (folder / "pid").write_text(str(os.getpid()))
+    os.environ[_VARIABLE] = str(folder)
 
 
 def end() -> None:
@@ -32,3 +35,12 @@ def folder(name: str) -> Path:
     found = Path(os.environ[_VARIABLE]) / name
     found.mkdir(exist_ok=True)
     return found
+
+
+def is_over(folder: Path) -> bool:
+    """Whether the run is over whose folder, of some name, this is; also if it was killed."""
+    try:
+        os.kill(int((folder.parent / "pid").read_text()), 0)
+    except (OSError, ValueError):
+        return True
+    return False
