@@ -546,7 +546,7 @@ def test_a_clock_that_is_set_back_makes_a_wait_no_longer_than_it_was_to_be() -> 
         await made.drive(task_id)
         begun = asyncio.get_running_loop().time()
         await asyncio.sleep(100)
-        clock.off = -10_000_000.0
+        clock.off = -100_000.0
         ran = (await made.drive_on(task_id)).check()
         return asyncio.get_running_loop().time() - begun, ran
 
@@ -554,7 +554,7 @@ def test_a_clock_that_is_set_back_makes_a_wait_no_longer_than_it_was_to_be() -> 
     assert ran.result.is_success
     assert took == pytest.approx(1100, abs=1)
     took, _ = virtual_time(main({"until": "2001-09-09T02:46:40Z"}))
-    assert took == pytest.approx(10_003_600, abs=31), "a point in time stays what it is"
+    assert took == pytest.approx(103_600, abs=31), "a point in time stays what it is"
 
 
 def test_a_clock_that_is_set_forward_ends_a_wait_within_half_a_minute() -> None:
