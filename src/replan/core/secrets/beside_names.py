@@ -10,6 +10,8 @@ LONGEST_BETWEEN = 5
 """Signs between a name and its value, at the most."""
 _WORD = re.compile(r"\w")
 _FEW = 8
+_KELVIN = "\u212a".encode()
+"""The only other sign whose small letter is one of ASCII."""
 
 
 class BesideNames:
@@ -44,6 +46,13 @@ class BesideNames:
                 if (name := self._name_before(folded, between.start(), names)) is not None:
                     yield name, start, end
                     break
+
+    def may_stand_in(self, data: bytes) -> bool:
+        """False if none of the values is in these bytes."""
+        if not self._names:
+            return False
+        lower = data.lower().replace(_KELVIN, b"k")
+        return any(not value.isascii() or value.encode() in lower for value in list(self._names))
 
     def _name_before(self, text: str, end: int, names: frozenset[str]) -> int | None:
         for length in self._name_lengths:

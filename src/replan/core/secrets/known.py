@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from replan.core.secrets.masked import MASK, Masked, is_mask
 from replan.core.secrets.names import is_reference
 from replan.core.secrets.schemas import secrets_in
-from replan.core.secrets.spellings import Place, Spellings, is_plain_word, places_in
+from replan.core.secrets.spellings import Place, Spellings, is_plain_word, may_stand_in, places_in
 from replan.core.secrets.written_in import written_in
 from replan.core.types import Frozen, JsonObject, ToolSpec
 
@@ -140,6 +140,10 @@ class KnownSecrets:
         return (
             places_in([each._spelt for each in self._all() if each._values], text, begin) if self.any else []
         )
+
+    def may_stand_in(self, data: bytes) -> bool:
+        """False if surely none is in these bytes, text or not."""
+        return self.any and may_stand_in([each._spelt for each in self._all() if each._values], data)
 
     def masked(self, value: Any) -> Any:
         """The value without any secret, with `Masked` in the places; the same object where there is none."""

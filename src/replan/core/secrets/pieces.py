@@ -12,14 +12,16 @@ class Pieces:
     `whole`: what comes may hold secrets that are known only at its end, so it is told then.
     """
 
-    __slots__ = ("_before", "_held", "_known", "_whole")
+    __slots__ = ("_before", "_held", "_known", "_whole", "masked")
 
-    def __init__(self, known: KnownSecrets, *, whole: bool = False) -> None:
+    def __init__(self, known: KnownSecrets, *, whole: bool = False, before: str = "") -> None:
         self._known = known
         self._whole = whole
         self._held = ""
-        self._before = ""
+        self._before = before
         """The sign before what is held, that words are told apart by."""
+        self.masked = False
+        """A secret was in it."""
 
     def take(self, piece: str) -> str:
         """What may be told of the text by now, beyond what was."""
@@ -49,6 +51,7 @@ class Pieces:
                 break
             parts += (self._held[at : masked_from - before], MASK)
             at = end - before
+            self.masked = True
         return "".join([*parts, self._cut(upto)[at:]])
 
     def _cut(self, upto: int) -> str:

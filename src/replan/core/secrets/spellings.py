@@ -57,6 +57,13 @@ class Place(NamedTuple):
     end: int
 
 
+def may_stand_in(known: Sequence[Spellings], data: bytes) -> bool:
+    """False if surely none of the values is in these bytes, text or not."""
+    return any(each.named.may_stand_in(data) for each in known) or bool(
+        find([each.index for each in known], data)
+    )
+
+
 def places_in(known: Sequence[Spellings], text: str, begin: int = 0) -> list[Place]:
     """Where a text has any of the values, from `begin` on, in order; what overlaps is one place."""
     data = text.encode("utf-8", "surrogatepass")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from replan.beside import beside, seen_through
 from replan.core.data.pieces import weight
 from replan.core.data.preview import HEAD, TAIL
-from replan.core.secrets import MASK, KnownSecrets, Pieces, may_say_secret, secrets_of_schema
+from replan.core.secrets import KnownSecrets, Pieces, may_say_secret, secrets_of_schema
 from replan.core.types import ToolSpec
 from replan.errors import StoreError, ToolCallError
 from replan.ports import KeptOutput
@@ -104,17 +104,15 @@ class _Seen:
             raise
 
     async def _cleared(self) -> AsyncIterator[bytes]:
-        clear = _Cleared(Pieces(self._secrets)) if self._secrets.any else None
+        clear = Cleared(self._secrets)
         async for piece in self._stream:
             data = bytes(piece)
-            if clear is not None:
-                data = await beside(clear.take, data)
+            data = await beside(clear.take, data) if self._secrets.any else clear.take(data)
             if data:
                 yield self._noted(data)
-        if clear is not None:
-            if data := clear.rest():
-                yield self._noted(data)
-            self.masked = clear.masked
+        if data := clear.rest():
+            yield self._noted(data)
+        self.masked = clear.masked
 
     def _noted(self, data: bytes) -> bytes:
         self._size += len(data)
@@ -140,22 +138,44 @@ class _Seen:
         return head, self._tail.decode(errors="ignore")[-TAIL:], f"text of {self._size:,} bytes"
 
 
-class _Cleared:
-    """Bytes as text, whatever they are, so that secrets are found across pieces; and back."""
+class Cleared:
+    """Bytes without the secrets that are known, wherever they are cut. What surely holds none goes on as it is."""
 
-    def __init__(self, pieces: Pieces) -> None:
-        self._pieces = pieces
+    def __init__(self, known: KnownSecrets) -> None:
+        self._known = known
+        self._kept = b""
+        self._before = b""
+        self._pieces: Pieces | None = None
+        """The rest as text, whatever it is, from where something was found that may be a secret."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self.masked = False
+
+    @property
+    def masked(self) -> bool:
+        return self._pieces is not None and self._pieces.masked
 
     def take(self, data: bytes) -> bytes:
-        text = self._decoder.decode(data)
-        return self._told(self._pieces.take(text))
+        if self._pieces is not None:
+            return _as_bytes(self._pieces.take(self._decoder.decode(data)))
+        data = self._kept + data if self._kept else data
+        if self._known.may_stand_in(data):
+            self._kept = b""
+            self._pieces = Pieces(self._known, before=self._before.decode("ascii", "ignore"))
+            return self.take(data)
+        upto = max(0, len(data) - _WIDEST * self._known.reach())
+        self._kept, told = data[upto:], data[:upto]
+        self._before = told[-1:] or self._before
+        return told
 
     def rest(self) -> bytes:
+        if self._pieces is None:
+            return self._kept
         text = self._decoder.decode(b"", final=True)
-        return self._told(self._pieces.take(text) + self._pieces.rest())
+        return _as_bytes(self._pieces.take(text) + self._pieces.rest())
 
-    def _told(self, told: str) -> bytes:
-        self.masked = self.masked or MASK in told
-        return told.encode("utf-8", "surrogateescape")
+
+_WIDEST = 4
+"""Bytes of one sign in UTF-8, at the most."""
+
+
+def _as_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
