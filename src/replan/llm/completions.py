@@ -103,7 +103,12 @@ def _head_in_form(body: Any, kind: str) -> bool:
     if body.get("object", kind) != kind:
         odd["object"] = kind
     body.update(odd)
-    left_out = [name for name in _NEEDED_BY_NOBODY if body.get(name) is not None]
+    # of the pieces of a stream nobody reads what texts these hold
+    left_out = [
+        name
+        for name in _NEEDED_BY_NOBODY
+        if body.get(name) is not None and (kind != _CHUNK or not isinstance(body[name], str))
+    ]
     for name in left_out:
         del body[name]
     return bool(odd or left_out)
@@ -132,8 +137,12 @@ def _choices_in_form(body: Any) -> bool:
             choice["delta"] = _held(choice, "message") or {}
             changed = True
         message = _held(choice, "delta") or _held(choice, "message") or {}
-        odd = [name for name, kind in _IN_MESSAGES.items() if not isinstance(message.get(name), kind | None)]
-        odd += [name for name in _BESIDE_WORDS if message.get(name) is not None]
+        odd = [
+            name
+            for name, told in message.items()
+            if told is not None
+            and (name in _BESIDE_WORDS or (name in _IN_MESSAGES and not isinstance(told, _IN_MESSAGES[name])))
+        ]
         for name in odd:
             del message[name]
         around = [name for name in _IN_CHOICES if choice.get(name) is not None]
