@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cli_process import BY_STEPS, folder, going_on, replan
 
 
@@ -33,6 +34,23 @@ def test_a_run_that_is_killed_as_it_sleeps_is_resumed_and_waits_on(tmp_path: Pat
     kinds = [json.loads(line)["type"] for line in resumed.stdout.splitlines()]
     assert "wait_started" not in kinds, "it waits on"
     assert kinds[-1] == "task_completed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_run_that_sleeps_is_left_waiting_by_ctrl_c_and_by_a_terminal_that_goes(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    folder(tmp_path, {"steps": [wait("pause", "wait_for_time", seconds=3), COUNT]})
+    with going_on(*BY_STEPS, "--task-id", "t", "--events", "--quiet", cwd=tmp_path) as running:
+        for line in running.stdout:
+            if json.loads(line)["type"] == "task_waiting":
+                break
+        running.send_signal(number)
+        _, told = running.communicate(timeout=60)
+        assert running.returncode == 5, told
+        assert "replan tasks resume t" in told
+    resumed = replan("tasks", "resume", "t", "--events", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
 
 
 def test_a_run_that_waits_for_somebody_outside_says_how_and_goes_on_with_what_was_said(

@@ -248,6 +248,28 @@ def test_ctrl_c_at_a_task_that_is_followed_cancels_it_whether_a_worker_has_it_or
 
 
 @pytest.mark.parametrize(
+    ("command", "number"),
+    [("run", signal.SIGHUP), ("run", signal.SIGTERM), ("resume", signal.SIGINT), ("resume", signal.SIGHUP)],
+)
+def test_a_follower_that_is_ended_otherwise_leaves_the_task_to_its_worker(
+    place: Place, command: str, number: signal.Signals
+) -> None:
+    place.plan(one_step("wait_for_ever"))
+    args = ("run", *BY_STEPS, "--task-id", "t")
+    if command == "resume":
+        place.do("submit", *BY_STEPS, "--task-id", "t")
+        args = ("tasks", "resume", "t")
+    with place.follow(*args) as follower, place.worker("--tools", "tools.py"):
+        next(line for line in follower.stderr if "only started" in line)
+        follower.send_signal(number)
+        _, told = follower.communicate(timeout=60)
+        assert follower.returncode == 130, told
+        assert "replan tasks cancel t" in told
+        assert place.do("tasks", "list", "--status", "executing").stdout.startswith("t ")
+        place.do("tasks", "cancel", "t")
+
+
+@pytest.mark.parametrize(
     ("args", "env", "words"),
     [
         (("submit", *BY_STEPS), {"APP_ENGINE_KIND": "local"}, 'kind = "procrastinate"'),

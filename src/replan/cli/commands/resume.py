@@ -102,13 +102,14 @@ def resume(
 
     async def _elsewhere(settings: Settings, found: str, past: list[Record], out: Out) -> TaskResult:
         async with open_stored(settings, db) as stored:
-            return await to_the_end(stored, found, show_for(quiet=quiet), out if events else None, past=past)
+            shown = show_for(quiet=quiet)
+            return await to_the_end(stored, found, shown, out if events else None, past=past, followed=True)
 
     async def _by_workers(settings: Settings, found: str, past: list[Record], out: Out) -> TaskResult:
         async with open_stored(settings, db) as stored:
             shown = show_for(quiet=quiet)
             return await to_the_end(
-                stored, found, shown, out if events else None, past=past, finish=stored.resume
+                stored, found, shown, out if events else None, past=past, finish=stored.resume, followed=True
             )
 
     with own_stdout() as out:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+import typer
 
 from replan.cli.live.show import Show
+from replan.cli.terminal.again import again
+from replan.cli.terminal.exits import INTERRUPTED, WAITING
 from replan.cli.terminal.interrupts import interrupts
 from replan.cli.terminal.terminal import Out, say
 
@@ -33,29 +37,32 @@ async def to_the_end(
     *,
     past: Sequence[Record] = (),
     finish: Callable[[str], Awaitable[TaskResult]] | None = None,
+    followed: bool = False,
 ) -> TaskResult:
-    """Show the task until it ends or is left waiting, and give its result; Ctrl-C asks it to end first.
+    """Show the task until it ends or is left waiting, and give its result; Ctrl-C asks it to end first, or leaves one alone that
+    a worker drives or that waits (`typer.Exit`).
 
     `events`: where to write each stored record as a line of JSON. `past`: what was told or drawn before, or long ago: the
     picture begins with it, and nothing of it is told again. `finish`: what gives the result in the end; None: `replan.wait`.
+    `followed`: somebody else drives it, and goes on with it whatever happens to this command.
     """
     from replan.core.state.task import ENDED
 
-    cancelling: set[asyncio.Task[None]] = set()
+    stopping: set[asyncio.Task[None]] = set()
+    left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    def cancel(signal: str) -> None:
-        again = "press Ctrl-C again" if signal == "Ctrl-C" else f"told so by {signal}; a second one is"
-        say(f"cancelling the task; {again} to stop at once")
-        cancelling.add(asyncio.create_task(_cancel(replan, task_id, signal)))
+    def stop(signal: str) -> None:
+        stopping.add(asyncio.create_task(_leave_or_cancel(replan, task_id, signal, left, followed=followed)))
 
-    with replan.service.parts.feed.end_of(task_id) as end, interrupts(task_id, cancel, end.is_set):
+    with replan.service.parts.feed.end_of(task_id) as end, interrupts(task_id, stop, end.is_set):
         for record in past:
             show.recall(record)
         begun = past[-1].seq if past else 0
         last: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         watching = asyncio.create_task(watch(replan, task_id, show, events, after=begun, last=last))
+        finishing = asyncio.ensure_future((finish or replan.wait)(task_id))
         try:
-            result = await (finish or replan.wait)(task_id)
+            result = await _unless_left(finishing, left)
             if result.status in ENDED:
                 end.set()  # also of a task that is driven elsewhere
             last.set_result((await replan.summary(task_id)).last_seq)
@@ -63,18 +70,50 @@ async def to_the_end(
                 async with asyncio.timeout(LAST_RECORDS_SECS):
                     await asyncio.shield(watching)
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, *cancelling, return_exceptions=True)
-    if cancelling and result.status == "waiting":  # it was cancelled just after it had been left
+            for beside in (watching, finishing):
+                beside.cancel()
+            await asyncio.gather(watching, finishing, *stopping, return_exceptions=True)
+    if stopping and result.status == "waiting":  # it was cancelled just after it had been left
         return await replan.result(task_id)
     return result
 
 
-async def _cancel(replan: Replan, task_id: str, by: str) -> None:
+async def _unless_left(finishing: asyncio.Future[TaskResult], left: asyncio.Future[int]) -> TaskResult:
+    """The result, as soon as it is there; the command ends where the task is left alone."""
+    await asyncio.wait({finishing, cast("asyncio.Future[Any]", left)}, return_when=asyncio.FIRST_COMPLETED)
+    if left.done() and not finishing.done():
+        raise typer.Exit(left.result())
+    return await finishing
+
+
+async def _leave_or_cancel(
+    replan: Replan, task_id: str, signal: str, left: asyncio.Future[int], *, followed: bool
+) -> None:
+    """Cancel the task; where nothing of it is at work here, leave it alone, with the exit code for that.
+
+    Who has it driven by workers and presses Ctrl-C means the task; a terminal that goes away means nothing.
+    """
     from replan.errors import TaskEnded
 
+    summary = await replan.summary(task_id)
+    if followed or (summary.queue and signal != "Ctrl-C"):
+        end = again("tasks", "cancel", task_id)
+        say(
+            f"the task is left to who drives it ({signal}); `{again('tasks', 'watch', task_id)}` follows it, `{end}` ends it"
+        )
+        left.set_result(INTERRUPTED)
+        return
+    if summary.status == "waiting":
+        end = again("tasks", "cancel", task_id)
+        say(
+            f"the task waits as before ({signal}); `{again('tasks', 'resume', task_id)}` goes on with it, `{end}` ends it"
+        )
+        left.set_result(WAITING)
+        return
+    once_more = "press Ctrl-C again" if signal == "Ctrl-C" else f"told so by {signal}; a second one is"
+    say(f"cancelling the task; {once_more} to stop at once")
     with contextlib.suppress(TaskEnded):
-        await replan.service.cancel(task_id, reason="interrupted", by=by, until_resumed=True)
+        await replan.service.cancel(task_id, reason="interrupted", by=signal, until_resumed=True)
 
 
 async def watch(
