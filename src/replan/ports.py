@@ -680,6 +680,14 @@ class Tidy(Protocol):
         """Give free space back to the disk, as far as the database can while others use it."""
         ...
 
+    async def now(self) -> float | None:
+        """The clock that all who use the database share, which the age of tasks goes by; None: there is none but each one's own."""
+        ...
+
+    async def lived_since(self, before: float) -> float | None:
+        """Of the tasks in which something has happened since `before`: when that was in the one where it is the longest ago."""
+        ...
+
     async def tidy_due(self, secs: float) -> bool:
         """Whether the last time is so long ago, over all processes; if it is, this is the next one."""
         ...

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from replan import Replan, tool
+from replan.config import Settings
 from replan.core.events import ForkMade, StepReady, TaskCompleted, TaskForked, TaskSubmitted
 from replan.errors import TaskNotFound
 from replan.ports import NewArtifact
@@ -21,7 +25,7 @@ from replan.store.sqlite import SqliteStore
 pytestmark = pytest.mark.anyio
 
 DAY = 86_400.0
-NOW = 1_000 * DAY
+NOW = time.time()
 ALL = ("succeeded", "failed", "cancelled", "timed_out", "queued")
 
 
@@ -128,15 +132,63 @@ async def test_of_all_processes_one_tidies_in_a_while(opener: Callable[[], Any])
     stores = [opener() for _ in range(3)]
     await task(stores[0], "old", 40)
     await task(stores[0], "new", 20)
+    await task(stores[0], "newest", 2)
 
     done = await asyncio.gather(*(tidy(store, 30, NOW) for store in stores))
     assert sorted(done) == [False, False, True]
-    assert await ids(stores[0]) == ["new"]
+    assert await ids(stores[0]) == ["newest", "new"]
     assert not await tidy(stores[1], 10, NOW)
     assert await tidy(stores[2], 10, NOW, every_secs=0)
-    assert await ids(stores[0]) == []
+    assert await ids(stores[0]) == ["newest"]
     for store in stores:
         await store.aclose()
+
+
+@pytest.mark.parametrize("ahead", [365, 31, 3_650])
+async def test_a_clock_that_is_far_ahead_removes_nothing(
+    store: Any, ahead: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    await task(store, "yesterday", 1)
+    await task(store, "now", 0)
+    for hours in (0, 1):  # also once it has written with that clock
+        await task(store, f"ahead{hours}", -ahead - hours / 24)
+        with caplog.at_level(logging.WARNING, "replan.store"):
+            await tidy(store, 30, NOW + ahead * DAY + hours * 3_600.0 + 1.0, every_secs=0)
+    assert await ids(store) == ["ahead1", "ahead0", "now", "yesterday"]
+    said = "the clock may be wrong" in caplog.text
+    assert said == isinstance(store, SqliteStore)  # a server has a clock of its own, and needs no other
+
+
+async def test_after_a_long_pause_what_is_old_goes_a_day_later(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "log.db")
+    await task(store, "old", 100)
+    await task(store, "new", 0)
+    assert await tidy(store, 30, NOW + 60.0, every_secs=0)
+    assert await ids(store) == ["new", "old"]
+    assert await tidy(store, 30, NOW + DAY, every_secs=0)
+    assert await ids(store) == ["new"]
+    await store.aclose()
+
+
+@tool(effect="reads")
+def look() -> int:
+    return 1
+
+
+async def test_a_process_that_is_open_for_a_moment_removes_what_is_old_as_it_closes(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "log.db")
+    for days in (40, 20):
+        await task(store, f"t{days}", days)
+    await store.aclose()
+    days = Settings().store.model_copy(update={"retention_days": 30.0})
+    async with Replan(
+        tools=[look], db=store.path, settings=Settings(store=days), evaluation="steps"
+    ) as replan:
+        await replan.run(
+            "go", plan={"steps": [{"step_id": "a", "tool": "look", "parameters": {}}]}, task_id="t"
+        )
+    async with Replan(tools=[look], db=store.path, evaluation="steps") as replan:
+        assert [row.task_id for row in await replan.tasks()] == ["t", "t20"]
 
 
 async def test_tidying_that_is_cut_off_is_taken_up_by_the_next(opener: Callable[[], Any]) -> None:
@@ -145,6 +197,7 @@ async def test_tidying_that_is_cut_off_is_taken_up_by_the_next(opener: Callable[
 
     store, other = opener(), opener()
     await task(store, "old", 40)
+    await task(store, "new", 2)
 
     async def breaks() -> int:
         raise Full
@@ -153,7 +206,7 @@ async def test_tidying_that_is_cut_off_is_taken_up_by_the_next(opener: Callable[
     with pytest.raises(Full):
         await tidy(breaking, 30, NOW)  # type: ignore[arg-type]
     assert await tidy(other, 30, NOW)
-    assert await ids(other) == []
+    assert await ids(other) == ["new"]
     await store.aclose()
     await other.aclose()
 

@@ -104,7 +104,8 @@ class Keeping:
             raise InputError("tasks of this store cannot be pruned; delete them one by one")
         if older_than_days is None and not status and larger_than is None:
             raise InputError("say which: older_than_days, status or larger_than")
-        now = self.service.parts.clock.now()
+        shared = await store.now()
+        now = self.service.parts.clock.now() if shared is None else shared
         pruned = await prune(
             cast("Tidied", store),
             before=None if older_than_days is None else now - older_than_days * 86_400.0,

@@ -506,6 +506,12 @@ class SqliteStore:
         elif not self._holders.others():
             await submit(tidying.rebuild, single=True)
 
+    async def now(self) -> float | None:
+        return None
+
+    async def lived_since(self, before: float) -> float | None:
+        return await self._reader.run(partial(tidying.lived_since, before=before))
+
     async def tidy_due(self, secs: float) -> bool:
         return bool(
             await self._writer.submit(

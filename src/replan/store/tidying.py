@@ -51,6 +51,14 @@ def _kept(
     )
 
 
+def lived_since(db: sqlite3.Connection, before: float) -> float | None:
+    (found,) = db.execute(
+        "SELECT min(ts) FROM (SELECT (SELECT ts FROM event WHERE task = id ORDER BY seq DESC LIMIT 1) AS ts FROM task) WHERE ts >= ?",
+        (before,),
+    ).fetchone()
+    return None if found is None else float(found)
+
+
 def due(db: sqlite3.Connection, secs: float, now: float) -> bool:
     row = db.execute("SELECT at FROM tidied").fetchone()
     if row is not None and now - secs < row[0] <= now:

@@ -16,7 +16,9 @@ _DAY = 86_400.0
 EVERY_SECS = 3_600.0
 """Between two times that a database is looked through, over all processes."""
 _FIRST_SECS = 2.0
-"""A process that is open for less looks through nothing."""
+"""A process that is open for less looks through it when it closes, where tasks are removed for their age."""
+_LAST_SECS = 3.0
+"""No longer than this."""
 
 
 _PAGE = 100
@@ -122,6 +124,7 @@ class Tidying:
         self._days = retention_days
         self._now = now
         self._task: asyncio.Task[None] | None = None
+        self._looked = False
 
     def begin(self) -> None:
         if isinstance(self._store, Tidy):
@@ -133,13 +136,23 @@ class Tidying:
             return  # a loop that has ended has taken it along
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        if (
+            not self._looked and self._days is not None
+        ):  # else nobody would, where every process is open for a moment
+            with contextlib.suppress(ReplanError, TimeoutError):
+                async with asyncio.timeout(_LAST_SECS):
+                    await self._tidy()
 
     async def _go_on(self) -> None:
         await asyncio.sleep(_FIRST_SECS)
         while True:
+            self._looked = True
             with contextlib.suppress(StoreError):  # at the next time
-                await tidy(cast("Tidied", self._store), self._days, self._now())
+                await self._tidy()
             await asyncio.sleep(EVERY_SECS)
+
+    async def _tidy(self) -> None:
+        await tidy(cast("Tidied", self._store), self._days, self._now())
 
 
 async def tidy(
@@ -151,8 +164,11 @@ async def tidy(
         return False
     try:
         await store.sweep()
-        if retention_days is not None:
-            pruned = await prune(store, before=now - retention_days * _DAY, dry_run=False)
+        if retention_days is not None and await _trusted(store, retention_days, now):
+            shared = await store.now()
+            pruned = await prune(
+                store, before=(now if shared is None else shared) - retention_days * _DAY, dry_run=False
+            )
             if pruned.tasks:
                 _LOG.info(
                     "%d tasks removed that had ended more than %g days ago", len(pruned.tasks), retention_days
@@ -163,3 +179,23 @@ async def tidy(
             await asyncio.shield(store.not_tidied())
         raise
     return True
+
+
+async def _trusted(store: Tidied, retention_days: float, now: float) -> bool:
+    """Whether the age of tasks can be told: by the clock of a server, or by one's own where the log says that it is no new one.
+
+    One that was set ahead makes all tasks old at once. So there has to be something that stays, and happened a day ago or more.
+    """
+    if await store.now() is not None:
+        return True
+    before = now - retention_days * _DAY
+    since = await store.lived_since(before)
+    if since is not None and since <= now - min(_DAY, retention_days * _DAY / 2):
+        return True
+    if await store.sizes(status=ENDED, before=before, limit=1):
+        _LOG.warning(
+            "no task is removed for its age (%g days): by this machine's clock nothing has happened in the database for so long until "
+            "just now, so the clock may be wrong; it is looked at again by and by, and `replan tasks prune` does it at once",
+            retention_days,
+        )
+    return False

@@ -624,6 +624,12 @@ class PostgresStore:
     async def give_back(self) -> None:
         await self._do(self._with_line(tidying.give_back))
 
+    async def now(self) -> float | None:
+        return await self._do(self._lined(tidying.now))
+
+    async def lived_since(self, before: float) -> float | None:
+        return await self._do(self._lined(lambda line: tidying.lived_since(line, before)))
+
     async def tidy_due(self, secs: float) -> bool:
         return await self._do(self._with_line(lambda line: tidying.due(line, secs)))
 

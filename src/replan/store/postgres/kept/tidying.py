@@ -55,6 +55,17 @@ async def give_back(line: Line) -> None:
     await line.ask("VACUUM event, task, artifact, artifact_piece", more_secs=LONG_SECS)
 
 
+async def now(line: Line) -> float:
+    return float((await line.ask("SELECT extract(epoch FROM now())::float8"))[0][0])
+
+
+async def lived_since(line: Line, before: float) -> float | None:
+    found = await line.ask(
+        "SELECT min(updated) FROM task WHERE updated >= %(before)s::float8", {"before": before}
+    )
+    return found[0][0] if found else None
+
+
 async def due(line: Line, secs: float) -> bool:
     return bool(await line.ask(_DUE, {"secs": secs}))
 
