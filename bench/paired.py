@@ -1,9 +1,9 @@
 """What a step costs here beside another checkout of Replan, in CPU time: pairs in turn, so that a noisy minute hits both.
 
     git worktree add ../before COMMIT
-    python -m bench.paired ../before [--pairs 5]
+    python -m bench.paired ../before [--pairs 5] [--synchronous full]
 
-The graphs of `bench.overhead` with a tool that does nothing, every event stored (SQLite, synchronous = normal). Of each
+The graphs of `bench.overhead` with a tool that does nothing, every event stored (SQLite, synchronous = normal unless told). Of each
 process the best of 15 runs of 100 steps counts; the medians over the pairs are printed, and their ratio.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parents[1]
 ONE = """
-import asyncio, json, tempfile, time
+import asyncio, json, sys, tempfile, time
 from bench.overhead import nothing, plan_of
 try:
     from bench.rows import chain, wide
@@ -27,7 +27,9 @@ from replan import Replan
 from replan.config import Settings
 
 async def main():
-    settings = Settings.model_validate({"orchestrator": {"parallel_max_concurrent": 10}})
+    settings = Settings.model_validate(
+        {"store": {"synchronous": sys.argv[1]}, "orchestrator": {"parallel_max_concurrent": 10}}
+    )
     best = {}
     with tempfile.TemporaryDirectory() as folder:
         async with Replan(tools=[nothing], db=folder + "/r.db", settings=settings, evaluation="steps") as replan:
@@ -44,11 +46,16 @@ asyncio.run(main())
 """
 
 
-def measured(tree: Path) -> dict[str, float]:
+def measured(tree: Path, synchronous: str) -> dict[str, float]:
     """Milliseconds of CPU a step, by graph."""
     env = {**os.environ, "PYTHONPATH": f"{tree / 'src'}:{tree}"}
     ran = subprocess.run(
-        [sys.executable, "-c", ONE], cwd=tree, env=env, capture_output=True, text=True, check=True
+        [sys.executable, "-c", ONE, synchronous],
+        cwd=tree,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found: dict[str, float] = json.loads(ran.stdout)
     return found
@@ -60,8 +67,10 @@ def main() -> None:
     )
     parser.add_argument("before", type=Path)
     parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--synchronous", choices=["normal", "full"], default="normal")
     given = parser.parse_args()
-    pairs = [(measured(given.before.resolve()), measured(HERE)) for _ in range(given.pairs)]
+    trees = (given.before.resolve(), HERE)
+    pairs = [[measured(tree, given.synchronous) for tree in trees] for _ in range(given.pairs)]
     for graph in ("wide", "chain"):
         before, now = (statistics.median(pair[at][graph] for pair in pairs) for at in (0, 1))
         print(f"{graph:6} before {before:.3f} ms a step, now {now:.3f} ms: {now / before:.2f}")
