@@ -323,3 +323,49 @@ def test_a_forged_log_is_sent_no_key(
     done = resume(place, away=False, env=env)
     assert (done.returncode, "their key is not sent there" in done.stderr) == (2, True), done.stderr
     assert endpoint.requests == []
+
+
+def event_of(place: Path, task_id: str, kind: str) -> dict[str, Any]:
+    lines = replan("tasks", "show", task_id, "--db", "log.db", "--events", cwd=place).stdout.splitlines()
+    return next(one["data"] for one in map(json.loads, lines) if one["type"] == kind)
+
+
+def test_what_is_given_with_a_fork_is_stored_with_it_and_used_by_whoever_goes_on(
+    place: Path, endpoint: ScriptedEndpoint
+) -> None:
+    assert replan(*BY_PLAN, "--tools", "tools.py", cwd=place).returncode == 5
+    (place / "other.py").write_text(OTHER)
+    given = ("--tools", "other.py", "--model", "other", "--endpoint", endpoint.url, "--api-key", KEY)
+    forked = replan(
+        "tasks", "fork", "t", "--task-id", "f", "--evaluation", "model", "--approve", "never", *given, "--detach",
+        "--db", "log.db", cwd=place,
+    )  # fmt: skip
+    assert (forked.returncode, forked.stdout.strip()) == (0, "f"), forked.stderr
+    event = event_of(place, "f", "task_forked")
+    assert event["tools"] == ["other.py"]
+    assert event["settings"]["endpoint"] == endpoint.url
+    assert set(event["settings"]["models"].values()) == {"other"}
+    assert KEY.encode() not in (place / "log.db").read_bytes()
+    while (
+        done := replan("tasks", "resume", "f", "--api-key", KEY, "--db", "log.db", cwd=place)
+    ).returncode == 5:
+        assert replan("tasks", "approve", "f", "--db", "log.db", cwd=place).returncode == 0
+    assert done.returncode == 0, done.stderr
+    assert (noted(place), endpoint.calls) == (
+        "ONE\nONE TWO\n",
+        {"evaluation": 1},
+    )
+
+
+@pytest.mark.parametrize(
+    "given", [("--tools", "nowhere.py"), ("--tools", "plain.py"), ("--secret", "a=env:HOME", "--detach")]
+)
+def test_a_fork_that_could_not_go_on_with_what_is_given_is_not_stored(
+    place: Path, given: tuple[str, ...]
+) -> None:
+    assert replan(*BY_PLAN, "--tools", "tools.py", cwd=place).returncode == 5
+    (place / "plain.py").write_text("def plain() -> int:\n    return 1\n")
+    refused = replan("tasks", "fork", "t", "--task-id", "f", *given, "--db", "log.db", cwd=place)
+    assert refused.returncode == 2, refused.stderr
+    assert "goes on from event" not in refused.stderr
+    assert replan("tasks", "show", "f", "--db", "log.db", cwd=place).returncode == 2

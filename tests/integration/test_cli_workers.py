@@ -151,6 +151,28 @@ def test_a_queued_task_goes_on_here_with_what_is_given_to_the_command(place: Pla
         assert place.do("tasks", "result", "t").stdout.strip() == "3"
 
 
+def test_a_fork_with_another_model_is_taken_by_a_worker_that_has_it_or_is_driven_here(place: Place) -> None:
+    place.plan(one_step("add", a=1, b=2))
+    judged = {"evaluation": JUDGED}
+    with ScriptedEndpoint(judged) as endpoint, place.worker("--tools", "tools.py"):
+        place.do("submit", *BY_STEPS, "--task-id", "t")
+        assert place.do("tasks", "watch", "t").returncode == 0
+        at = ("--endpoint", endpoint.url, "--model", "scripted")
+        fork = ("tasks", "fork", "t", "--evaluation", "model", "--judge")
+        stored = place.do(*fork, *at, "--task-id", "f", "--detach")
+        assert stored.stdout.strip() == "f", stored.stderr
+        assert "tasks watch f" in stored.stderr
+        assert "has the model 'scripted'" in place.do("tasks", "show", "f").stdout
+        refused = place.do(*fork, *at, "--task-id", "g", "--detach", "--api-key", "a-key")
+        assert (refused.returncode, place.do("tasks", "show", "g").returncode) == (2, 2)
+        assert endpoint.calls == {}
+        here = place.do(*fork, *at, "--task-id", "h")
+        assert (here.returncode, endpoint.calls) == (0, {"evaluation": 1}), here.stderr
+        with place.worker("--tools", "tools.py", *at):
+            watched = place.do("tasks", "watch", "f")
+            assert (watched.returncode, endpoint.calls) == (0, {"evaluation": 2}), watched.stderr
+
+
 def test_options_for_a_task_that_a_worker_drives_are_refused_and_said_to_be(place: Place) -> None:
     place.plan(one_step("wait_for_ever"))
     with place.worker("--tools", "tools.py", "--grace", "0"):

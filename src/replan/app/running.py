@@ -22,7 +22,7 @@ from replan.engine.local import LocalEngine
 from replan.engine.procrastinate.queue import Queue
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.run.service.announcer import Announcer
-from replan.run.service.for_workers import work_left, work_of_fork
+from replan.run.service.for_workers import begun_of_fork, work_left, work_of_fork
 from replan.run.service.forking import Forking
 from replan.run.service.submission import Submission, check_submission
 from replan.run.service.tasks import Service
@@ -149,7 +149,11 @@ class Running:
         """Store a task that goes on from another one's history, and start it; its id."""
         _, state = place
         if self.by_workers:
-            work = await work_of_fork(self.service.parts.store, origin, state, wanted.plan)
+            given = None if wanted.settings is None else begun_of_fork(wanted)
+            tools = None if given is None else self.service.parts.tools
+            work = await work_of_fork(
+                self.service.parts.store, origin, state, wanted, begun=given, tools=tools
+            )
             return (await self.service.fork(origin, wanted, place, work=work))[0]
         policy = wanted.policy or state.policy
         plans, judges = wanted.plan is None and not state.given, policy.evaluation == "model"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from replan.core.begun import Begun, begun_with
 from replan.core.events import TaskSubmitted
 from replan.core.limits.needs import DEFAULT_QUEUE, FORKS, WORK, Needs, Work, work_of
 from replan.core.state.task import State
-from replan.core.types import JsonObject
 from replan.core.waits.tools import asked
 from replan.errors import InputError
 from replan.ports import EventLog, Tools
+from replan.run.service.forking import Forking
 from replan.run.service.resumable import tools_needed
 from replan.run.service.submission import Submission
 
@@ -76,15 +76,39 @@ def work_left(state: State, begun: Begun) -> Work:
     return Work(needs=needs)
 
 
-async def work_of_fork(log: EventLog, origin: str, state: State, plan: JsonObject | None) -> Work:
-    """How a fork waits: as the task did that it comes from, for a worker that knows forks. `state`: where it goes on."""
+async def work_of_fork(
+    log: EventLog,
+    origin: str,
+    state: State,
+    wanted: Forking,
+    *,
+    begun: Begun | None = None,
+    tools: Tools | None = None,
+) -> Work:
+    """How a fork waits: as the task did that it comes from, for a worker that knows forks. `state`: where it goes on.
+
+    `begun`: what it goes on with in place of what the other task was begun with; `tools`: those that it may plan with then.
+    """
     records = await log.read(origin)
     first = records[0].event
     waits = work_of(first.settings) if isinstance(first, TaskSubmitted) else None
     before = waits or work_left(state, begun_with(records))
-    tools = before.needs.tools if plan is None else _tools_in(plan)
-    needs = before.needs.model_copy(update={"tools": tuple(sorted({*tools, FORKS}))})
+    plans = wanted.plan is None and not state.given
+    names: Iterable[str] = before.needs.tools if wanted.plan is None else _tools_in(wanted.plan)
+    if tools is not None and plans:
+        names = [spec.id for spec in tools.specs()]
+    needs = before.needs.model_copy(update={"tools": tuple(sorted({*names, FORKS}))})
+    asks = plans or (wanted.policy or state.policy).evaluation == "model"
+    if asks and (begun is not None or not needs.models):
+        begun = begun or begun_with(records)
+        models = dict(sorted(begun.models.items()))
+        needs = needs.model_copy(update={"models": models, "endpoint": begun.endpoint})
     return before.model_copy(update={"needs": needs})
+
+
+def begun_of_fork(wanted: Forking) -> Begun:
+    """What a fork goes on with, where that is said with it."""
+    return Begun.model_validate({**(wanted.settings or {}), "tools": wanted.tools or ()})
 
 
 def checked_queue(name: str) -> str:

@@ -13,8 +13,12 @@ from replan.cli.terminal import options
 from replan.cli.terminal.again import again
 from replan.cli.terminal.task_ids import TaskName, full_id
 from replan.cli.terminal.terminal import own_stdout, say
+from replan.errors import InputError
 
 if TYPE_CHECKING:
+    from replan.app import Replan
+    from replan.cli.terminal.opened_again import Opened
+    from replan.core.state.task import State
     from replan.run.service.forking import Forking
 
 
@@ -67,16 +71,22 @@ def fork(
     What was done is not done again: neither before that event, nor what the other task does after it.
     """
     import asyncio
+    import os
+    from pathlib import Path
 
     from replan.app.intervening import changed_policy
     from replan.cli.live.follow import to_the_end
     from replan.cli.live.show import show_for
     from replan.cli.terminal.exits import of_result
-    from replan.cli.terminal.inputs import plan_file
+    from replan.cli.terminal.going_on import Given
+    from replan.cli.terminal.inputs import plan_file, secret_text
+    from replan.cli.terminal.opened_again import opened_again
     from replan.cli.terminal.opening import open_stored, settings_of
     from replan.config.whoever import whoever
+    from replan.core.begun import begun_with
     from replan.run.service.for_workers import work_of_fork
     from replan.run.service.forking import Forking
+    from replan.wiring import database
 
     settings = settings_of(config)
     given: Any = {"approval": approve, "evaluation": evaluation}
@@ -85,7 +95,10 @@ def fork(
         at=at, task_id=new_id, hint=hint, plan=None if plan is None else plan_file(plan), retry=tuple(retry or ()),
         judge=judge, reason=reason, by=whoever(by),
     )  # fmt: skip
-    elsewhere = bool(tools or model or endpoint or api_key or secret)
+    key = None if api_key is None else secret_text(api_key)
+    given = Given(tools or (), model, endpoint, key)
+    if detach and secret:
+        raise InputError("no log keeps a secret: leave --secret out, and give it to `replan tasks resume`")
 
     async def stored(wanted: Forking) -> tuple[str, bool]:
         async with open_stored(settings, db) as replan:
@@ -95,12 +108,28 @@ def fork(
             queued = (await replan.summary(origin)).queue != ""
             if "kind" in settings.engine.model_fields_set:
                 queued = settings.engine.kind == "procrastinate"
-            by_workers = queued and not elsewhere
             store = replan.service.parts.store
-            work = await work_of_fork(store, origin, place[1], wanted.plan) if by_workers else None
-            made, _ = await replan.service.fork(origin, wanted, place, work=work)
-            say(f"{made} goes on from event {place[0]} of {origin}")
-            return made, by_workers
+            by_workers = queued and (detach or not (given.any or secret))
+            if by_workers and key:
+                raise InputError("a worker asks models with a key of its own: leave --api-key out")
+            if not given.any:
+                work = await work_of_fork(store, origin, place[1], wanted) if by_workers else None
+                made, _ = await replan.service.fork(origin, wanted, place, work=work)
+                say(f"{made} goes on from event {place[0]} of {origin}")
+                return made, by_workers
+            begun, seal_key = begun_with((await replan.history(origin))[: place[0]]), await store.seal_key()
+        here = Path.cwd()
+        try:  # what is given is looked at before anything is stored, and is stored with it
+            opened = opened_again(
+                f"the fork of {origin}", begun, settings, given, place[1], calls=not judge, seal_key=seal_key,
+                db=str(database(db if db is not None else settings.database_service.connection_string)),
+            )  # fmt: skip
+            async with opened.replan as replan:
+                made = await _with_what_is_given(replan, origin, wanted, place, opened, by_workers=by_workers)
+        finally:
+            os.chdir(here)
+        say(f"{made} goes on from event {place[0]} of {origin}")
+        return made, by_workers
 
     async def follow(made: str) -> Any:
         async with open_stored(settings, db) as replan:
@@ -127,3 +156,30 @@ def fork(
         made, tools=tools, model=model, endpoint=endpoint, api_key=api_key, secret=secret, approve=approve, config=config, db=db,
         json=json, events=events, quiet=quiet,
     )  # fmt: skip
+
+
+async def _with_what_is_given(
+    replan: Replan,
+    origin: str,
+    wanted: Forking,
+    place: tuple[int, State],
+    opened: Opened,
+    *,
+    by_workers: bool,
+) -> str:
+    """Store the fork with the tools and models that are given; its id. `InputError` before that, if it could not go on with them."""
+    from replan.core.begun import Begun
+    from replan.run.service.for_workers import work_of_fork
+    from replan.run.service.resumable import tools_missing, why_missing
+
+    parts, (_, state) = replan.service.parts, place
+    if wanted.plan is None and (missing := tools_missing(state, parts.tools)):
+        raise InputError(f"task {origin!r}: {why_missing(state, missing, parts.tools)}")
+    settings = {**opened.begun.settings, "tools": opened.begun.tools, **await opened.instead()}
+    begun = Begun.model_validate(settings)
+    work = None
+    if by_workers:
+        tools = parts.tools if begun.tools != opened.begun.tools else None
+        work = await work_of_fork(parts.store, origin, state, wanted, begun=begun, tools=tools)
+    wanted = wanted._replace(tools=begun.tools, settings=begun.settings)
+    return (await replan.service.fork(origin, wanted, place, work=work))[0]
