@@ -53,6 +53,7 @@ from replan.run.rounds import next_round as rounds
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.opening import Claimed
+from replan.run.session.said import taken_in
 from replan.run.session.shielding import noticed
 from replan.run.session.stops import BudgetReached, Halted, HandedOver, ModelAway, Paused, warn
 from replan.run.steps.executor import execute
@@ -141,6 +142,8 @@ class Drive:
         cancels = task.cancelling()
         if await self._stands_still():
             return
+        if run.state.said_in_clear:
+            await run.redact({})
         await relatives.enter(run)
         self._begin()
         timer, loop = None, asyncio.get_running_loop()
@@ -192,12 +195,16 @@ class Drive:
 
     async def _take_in(self) -> None:
         """Take in what people have written."""
-        run = self.run
+        run, in_clear = self.run, False
         for record in await run.parts.store.read(run.task_id, self.heard, signals_only=True):
             if record.seq <= self.heard:  # somebody else has just read it
                 continue
             self.heard = record.seq
-            apply(run.state, record.event, record.ts)
+            event, known_only_here = taken_in(run, record)
+            in_clear |= known_only_here
+            apply(run.state, event, record.ts)
+        if in_clear:
+            await run.redact({})
         pause = run.state.pause
         self.cut_off |= pause is not None and pause.now and run.state.waiting is None
         if run.state.cancel is not None or self.cut_off:

@@ -6,7 +6,7 @@ the ways that `escapes` lists, by `index`. `masked` is a value that may be seen,
 """
 
 from replan.core.secrets.keys import usable_key
-from replan.core.secrets.known import NOTHING_SECRET, KnownSecrets
+from replan.core.secrets.known import NOTHING_SECRET, KnownSecrets, is_said
 from replan.core.secrets.masked import (
     MASK,
     Masked,
@@ -62,6 +62,7 @@ __all__ = [
     "holds_lost",
     "holds_secret",
     "is_mask",
+    "is_said",
     "is_secret_name",
     "is_secret_parameter",
     "is_secret_setting",

@@ -180,7 +180,7 @@ class KnownSecrets:
             changed = {
                 field: new
                 for field, old in value.__dict__.items()
-                if field not in _STRUCTURE
+                if (field not in _STRUCTURE or (field == "by" and is_said(value)))
                 and field not in cleared
                 and (new := self._masked(old, field, met)) is not old
             }
@@ -230,6 +230,11 @@ class KnownSecrets:
         old = {name: made.__dict__[name] for name in names}
         changed = {name: new for name in old if (new := self.masked(old[name])) is not old[name]}
         return made.model_copy(update={**changed, "masked": True}) if changed else made
+
+
+def is_said(event: Frozen) -> bool:
+    """True if it is what a person, or a caller outside, has said: its `by` is their word, and none of ours."""
+    return getattr(event, "signal", False) or getattr(event, "type", "") == "task_forked"
 
 
 def _made(shown: str, real: Any, met: list[str]) -> Masked:

@@ -118,6 +118,8 @@ class State:
     resumed: bool = False
     fruitless: int = 0
     """How often it was taken up again since anything of it came to an end."""
+    said_in_clear: bool = field(default=False, compare=False, repr=False)
+    """The log has something that was said with a secret in it, which only its driver knows."""
     any_settled: bool = False
     """Of some call it was found out that it took effect; what it gave may not be known."""
     records: dict[CallKey, str] = field(default_factory=dict)

@@ -50,13 +50,14 @@ async def sealed(packed: Packed, run: Run, tool: ToolSpec, limit: int) -> Packed
     await seen_through(known.add_all, found)
     if not known:
         return packed
-    made = await seen_through(_masked, known, packed, limit)
+    made = await seen_through(masked_in, known, packed, limit)
     if made.artifact is not None:
         run.kept[made.artifact.artifact_id] = made.value
     return made
 
 
-def _masked(known: KnownSecrets, packed: Packed, limit: int) -> Packed:
+def masked_in(known: KnownSecrets, packed: Packed, limit: int) -> Packed:
+    """The same of what has been read already."""
     masked = known.masked(packed.value)
     if masked is packed.value:
         return packed

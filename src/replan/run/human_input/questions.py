@@ -6,7 +6,7 @@ from typing import Literal
 
 from replan.core.events import OutcomeSettled, QuestionAsked, TaskWaiting
 from replan.core.report.explain_doubts import known_about, question_about
-from replan.core.secrets import as_seen, secrets_of_schema
+from replan.core.secrets import as_seen, reveal_known, secrets_of_schema
 from replan.core.state.task import CallState
 from replan.run.session.context import Run
 
@@ -56,7 +56,7 @@ async def settle(run: Run, question_id: str) -> None:
     run.secrets.add_all(said)
     if said and run.secrets.masked(answer.output) is not answer.output:
         await run.redact({})
-    output, masked = as_seen(answer.output) if run.state.hides else (answer.output, False)
+    output, masked = as_seen(reveal_known(answer.output)) if run.state.hides else (answer.output, False)
     run.record(
         OutcomeSettled(
             call_key=call.key, step_id=call.step_id, action_id=call.slot.action_id, index=call.slot.item,

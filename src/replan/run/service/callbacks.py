@@ -11,6 +11,7 @@ from replan.core.state.task import State
 from replan.errors import InputError
 from replan.run.service.submission import MAX_METADATA_BYTES, json_size
 from replan.run.session.dependencies import Parts
+from replan.run.session.said import hidden, say
 from replan.run.waits.beginning import callbacks_of
 
 
@@ -26,10 +27,11 @@ async def receive(parts: Parts, state: State, token: str, data: Any, by: str) ->
     if token not in (known := callbacks_of(state)):
         there = ", ".join(known) or "none"
         raise InputError(f"task {task_id!r} has no callback {token[:100]!r}; it has: {there}")
-    said = CallbackReceived(token=token, data=parts.secrets.masked(data), by=storable(by))
+    made = CallbackReceived(token=token, data=data, by=storable(by))
+    said = await hidden(parts, task_id, made)
     if (first := state.callbacks.get(token)) is not None:
         return _unless_the_same(first, said, task_id)
-    record = await parts.store.signal(task_id, said, parts.clock.now())
+    record = await say(parts, task_id, made)
     for other in await parts.store.read(task_id, signals_only=True):
         if (
             isinstance(other.event, CallbackReceived)

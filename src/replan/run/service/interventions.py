@@ -24,6 +24,7 @@ from replan.errors import InputError, TaskEnded, TaskHeld
 from replan.run.orchestrator import drive
 from replan.run.session.dependencies import Parts
 from replan.run.session.pages import folded
+from replan.run.session.said import say
 
 MOST_HINT = 20_000
 """Characters: it stands in every later prompt."""
@@ -122,7 +123,7 @@ async def _say(parts: Parts, task_id: str, event: AnyEvent, told: Callable[[Stat
     if problem := told(state):
         raise InputError(problem)
     try:
-        said = await parts.store.signal(task_id, event, parts.clock.now())
+        said = await say(parts, task_id, event)
     except TaskEnded:
         raise ended(task_id, (await parts.store.summary(task_id)).status) from None
     if said.seq > state.last_seq + 1:

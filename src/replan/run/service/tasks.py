@@ -49,6 +49,7 @@ from replan.run.session.given import read_secret, source_of
 from replan.run.session.known_secrets import in_clear, known_to, places_of
 from replan.run.session.outputs import Loaded, read_back
 from replan.run.session.pages import folded
+from replan.run.session.said import say
 from replan.run.session.shielding import noticed
 
 LOOK_SECS = 1.0
@@ -229,7 +230,7 @@ class Service:
         summary = await self.parts.store.summary(task_id)
         asked = CancelRequested(reason=reason, by=by, until_resumed=until_resumed and summary.held)
         try:
-            await self.parts.store.signal(task_id, asked, self.parts.clock.now())
+            await say(self.parts, task_id, asked)
         except TaskEnded:
             raise interventions.ended(task_id, (await self.parts.store.summary(task_id)).status) from None
         summary = await self.parts.store.summary(task_id)
@@ -320,7 +321,7 @@ class Service:
             without=edit.without if edit is not None else (),
             by=by,
         )
-        said = await self.parts.store.signal(task_id, event, self.parts.clock.now())
+        said = await say(self.parts, task_id, event)
         await self._check_first(task_id, said, lambda other: other.approval_id, "approval")
         return asked.model_copy(update={"parameters": made})
 
@@ -374,7 +375,7 @@ class Service:
         event = QuestionAnswered(
             question_id=asked.question_id, answer=storable(text), happened=happened, output=output, by=by
         )
-        said = await self.parts.store.signal(task_id, event, self.parts.clock.now())
+        said = await say(self.parts, task_id, event)
         await self._check_first(task_id, said, lambda other: other.question_id, "question")
         return asked
 

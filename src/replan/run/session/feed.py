@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from replan.core.events import AnyEvent, Record
+from replan.core.secrets import KnownSecrets
 
 BACKLOG = 1_000
 
@@ -77,13 +78,20 @@ class UnderWay:
 
     def __init__(self) -> None:
         self._asked: dict[str, Callable[[], Standing]] = {}
+        self._secrets: dict[str, KnownSecrets] = {}
 
-    def begins(self, task_id: str, standing: Callable[[], Standing]) -> None:
-        """From now on the task is driven here, until it `ends`."""
+    def begins(self, task_id: str, standing: Callable[[], Standing], secrets: KnownSecrets) -> None:
+        """From now on the task is driven here, until it `ends`. `secrets`: what its driver knows of them."""
         self._asked[task_id] = standing
+        self._secrets[task_id] = secrets
+
+    def secrets_of(self, task_id: str) -> KnownSecrets | None:
+        """What the driver knows to be secret, where the task is driven here."""
+        return self._secrets.get(task_id)
 
     def ends(self, task_id: str) -> None:
         self._asked.pop(task_id, None)
+        self._secrets.pop(task_id, None)
 
     def still_secs(self, task_ids: Collection[str]) -> float:
         """For how long none of them has got on while some tool of theirs runs; 0 if one may get on by itself."""

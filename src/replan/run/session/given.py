@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from replan.core.events import TaskSubmitted
+from replan.core.events import AnyEvent, Record, TaskSubmitted
 from replan.core.secrets import lost, with_places
 from replan.core.state.task import TaskName
 from replan.core.types import JsonObject
@@ -70,6 +70,8 @@ class Given:
         self._again: dict[TaskName, dict[str, Any]] = {}
         """Secrets that were given for a task of an earlier process."""
         self._instead: dict[TaskName, JsonObject] = {}
+        self._said: dict[TaskName, dict[int, AnyEvent]] = {}
+        """What was said here to a task with a secret in it, by its number in the log."""
 
     def keep(self, task: TaskName, event: TaskSubmitted) -> None:
         """Keep the request of a task; one that is there already stays: it may be at work."""
@@ -83,6 +85,23 @@ class Given:
         self._whole.pop(task, None)
         self._again.pop(task, None)
         self._instead.pop(task, None)
+        self._said.pop(task, None)
+
+    def keep_said(self, task: TaskName, seq: int, event: AnyEvent) -> None:
+        self._said.setdefault(task, {})[seq] = event
+
+    def said(self, task: TaskName, seq: int) -> AnyEvent | None:
+        """This event of the log as it was said here, where that was with a secret."""
+        return self._said[task].get(seq) if task in self._said else None
+
+    def as_said(self, task: TaskName, records: list[Record]) -> list[Record]:
+        """The records with these."""
+        known = self._said.get(task)
+        return (
+            records
+            if known is None
+            else [one._replace(event=known[one.seq]) if one.seq in known else one for one in records]
+        )
 
     def pass_on(self, task: TaskName, fork: TaskName) -> None:
         """What was given for a task is there for its fork, too."""

@@ -7,7 +7,7 @@ import contextlib
 from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, weight
 from replan.core.events import AnyEvent, Record, TaskForked, TaskResumed, TaskStarted, TaskSubmitted, misread
-from replan.core.secrets import KnownSecrets, lost
+from replan.core.secrets import KnownSecrets, is_said, lost
 from replan.core.state.fold import fold
 from replan.core.state.task import State, TaskName
 from replan.errors import ReplanError, StoreUnusable
@@ -41,7 +41,7 @@ class Claimed:
         except BaseException:
             await see_through(_release(parts, claim))
             raise
-        parts.under_way.begins(run.task_id, run.standing)
+        parts.under_way.begins(run.task_id, run.standing, run.secrets)
         return run
 
     async def __aexit__(self, *_: object) -> None:
@@ -61,6 +61,7 @@ async def _read(claim: Claim, parts: Parts) -> Run:
     if len(records) == PAGE or any(isinstance(one.event, TaskForked) for one in records):
         created = (await parts.store.summary(task_id)).created  # a fork's first event is another task's
     name = TaskName(task_id, created)
+    records = parts.given.as_said(name, records)
     light = name in parts.light
     parts.light.pop(name, None)
     large = len(records) > MANY or any(
@@ -114,7 +115,18 @@ def _folded_on(records: list[Record], state: State) -> State:
     if state.submitted is not None and any(one.event.masked for one in records):
         state.any_lost = True
         records = [one._replace(event=lost(one.event)) if one.event.masked else one for one in records]
+    if state.secrets.any:
+        records = [one if not is_said(one.event) else _said(one, state) for one in records]
     return fold(records, state)
+
+
+def _said(record: Record, state: State) -> Record:
+    """What was said where nobody knew that a secret is in it."""
+    seen = state.secrets.masked_event(record.event)
+    if seen is record.event:
+        return record
+    state.said_in_clear = True
+    return record._replace(event=seen)
 
 
 def _check_read(records: list[Record], parts: Parts) -> None:

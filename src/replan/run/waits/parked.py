@@ -12,7 +12,7 @@ from replan.core.data.pieces import AT_ONCE, weight
 from replan.core.events import CallCompleted, CallFailed, StepStarted
 from replan.core.references.conditions import holds
 from replan.core.references.paths import PathError
-from replan.core.secrets import as_seen
+from replan.core.secrets import as_seen, reveal_known
 from replan.core.state.task import StepState
 from replan.core.types import Fault, JsonObject, StepId
 from replan.core.waits.state import Wait, next_reading, was_set_back
@@ -20,6 +20,7 @@ from replan.errors import StoreError
 from replan.run.calls.attempts import Attempts
 from replan.run.calls.build import Call
 from replan.run.calls.outcomes import internal_fault
+from replan.run.calls.sealing import Sealed, masked_in
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.session.context import Run
 from replan.run.session.outputs import pack
@@ -183,7 +184,7 @@ class Waits:
         wait = state.waits[key]
         said = state.callbacks.get(wait.token) if wait.token else None
         if said is not None:
-            self._complete(step, call, *self._kept(said.data))
+            self._complete(step, call, said.data)
             return
         when = self._when(key, wait)
         if when is None or key in self._reading:
@@ -214,16 +215,19 @@ class Waits:
         wait = max(0.0, when - self._run.now())
         self._timers[key] = asyncio.get_running_loop().call_later(wait, look)
 
-    def _kept(self, data: Any) -> tuple[Any, bool]:
-        """What came from outside, as it is recorded."""
-        return as_seen(data) if self._run.state.hides else (data, False)
-
-    def _complete(self, step: StepState, call: Call, value: Any, masked: bool = False) -> None:
-        packed = pack(value, self._run.state.policy.max_output_bytes)
-        self._run.record(
+    def _complete(self, step: StepState, call: Call, value: Any) -> None:
+        run, limit, gone = self._run, self._run.state.policy.max_output_bytes, False
+        if run.state.hides:
+            value, gone = as_seen(reveal_known(value))
+        packed = pack(value, limit)
+        if run.secrets.any:
+            packed = masked_in(run.secrets, packed, limit)
+            if packed.artifact is not None and packed.artifact.masked:
+                run.kept[packed.artifact.artifact_id] = packed.value
+        run.record(
             CallCompleted(
                 **call.labels(), output=None if packed.artifact else packed.value, artifact=packed.artifact,
-                duration_secs=self._lasted(call), masked=masked,
+                duration_secs=self._lasted(call), masked=gone or isinstance(packed, Sealed),
             ),
             artifacts=packed.new,
         )  # fmt: skip
