@@ -176,3 +176,16 @@ def test_a_fork_goes_by_another_plan(tmp_path: Path) -> None:
     assert forked.returncode == 0, forked.stderr
     assert json.loads(forked.stdout)["output"] == "paid Bob"
     assert paid(tmp_path) == ["Ann", "Bob"]
+
+
+def test_a_hint_of_a_fork_that_nobody_would_hear_is_said_to_be(tmp_path: Path) -> None:
+    folder(tmp_path, step("a", "pay", to="Ann"))
+    assert replan(*RUN, "--task-id", "t", cwd=tmp_path).returncode == 0
+
+    forked = replan("tasks", "fork", "t", "--hint", "in euros", "--detach", cwd=tmp_path)
+    judged = replan(
+        "tasks", "fork", "t", "--hint", "in euros", "--evaluation", "model", "--detach", cwd=tmp_path
+    )
+
+    assert "heard by nobody" in forked.stderr
+    assert "heard by nobody" not in judged.stderr

@@ -92,6 +92,19 @@ def test_nothing_is_said_where_nothing_has_changed() -> None:
     assert upgrade.calls("pay") == [{"to": "Ann"}, {"to": "Bob"}]
 
 
+def test_nothing_is_said_of_tools_by_whoever_only_ends_a_task() -> None:
+    async def main() -> Ran:
+        upgrade = Upgrade()
+        task_id = await upgrade.begin({"pay": pay()})
+        ends = await bench({}, store=upgrade.store, clock=upgrade.clock)  # a command that looks for no tools
+        await ends.service.cancel(task_id)
+        return (await ends.ran(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.status == "cancelled"
+    assert ran.events("versions_changed") == []
+
+
 def test_another_release_of_replan_is_told_and_changes_nothing() -> None:
     ran = virtual_time(Upgrade().run({"pay": pay()}, {"pay": pay()}))
     assert ran.result.is_success

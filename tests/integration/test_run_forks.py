@@ -299,6 +299,21 @@ def test_a_failed_step_of_an_ended_task_is_tried_again_in_a_fork() -> None:
     assert fork.source.counts["send"] == 1
 
 
+@pytest.mark.parametrize("hint", ["", "be strict"])
+def test_a_fork_that_is_to_be_judged_by_a_model_is_where_the_steps_had_judged_before(hint: str) -> None:
+    async def main() -> tuple[Ran, Ran]:
+        made = await bench(tools(), {"evaluation": verdict(95, "by the model")})
+        ran = await made.run(SENDS)
+        judged = ran.state.policy.model_copy(update={"evaluation": "model"})
+        fork = await made.drive(await forked(made, ran.result.task_id, policy=judged, hint=hint))
+        return ran, fork.check()
+
+    ran, fork = virtual_time(main())
+    assert ran.events("evaluation_completed", by="steps")
+    assert fork.result.output == "by the model"
+    assert fork.source.counts["send"] == 2, "nothing is made again"
+
+
 def test_an_ended_task_is_judged_again_in_a_fork_without_anything_being_run() -> None:
     answers = {
         "execution_plan": plan(step("a", "read")),

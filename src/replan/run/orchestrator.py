@@ -237,7 +237,10 @@ class Drive:
             run.record(TaskStarted(driver=parts.driver, version=parts.version, instead=instead))
             return
         self._record_resumed(instead)
-        self.drift = drift.found(run)  # before calls are taken for what they were
+        found = drift.found(run)  # before calls are taken for what they were
+        self.drift = (
+            found if run.state.cancel is None else None
+        )  # who only ends it may have looked for no tools
         close_crashed(run)
 
     def _record_resumed(self, instead: JsonObject | None = None) -> None:

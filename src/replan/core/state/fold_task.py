@@ -208,6 +208,14 @@ def _forked(state: State, event: e.TaskForked, ts: float) -> None:
         state.given, state.replanning = True, None
         _open_verdict(state)
     state.modelled = not state.given or state.policy.evaluation == "model"
+    judged = state.evaluation
+    if (
+        event.policy is not None
+        and event.policy.evaluation == "model"
+        and judged is not None
+        and judged.by == "steps"
+    ):
+        _open_verdict(state)  # by a model now
     if event.since:
         asked = "what has the task that this one was forked from done after that? It is not to be done again"
         state.mending().said.append(Said(asked, "; ".join(event.since), event.origin))

@@ -105,6 +105,11 @@ def fork(
             origin = await full_id(replan, task_id)
             place = await replan.service.fork_place(origin, wanted)
             wanted = wanted._replace(policy=changed_policy(place[1].policy, wanted, timeout, changes))
+            policy = wanted.policy or place[1].policy
+            if hint and policy.evaluation == "steps" and (place[1].given or place[1].evaluation is not None):
+                say(
+                    "no model is asked by this fork, so that the hint is heard by nobody: --evaluation model has one judge"
+                )
             queued = (await replan.summary(origin)).queue != ""
             if "kind" in settings.engine.model_fields_set:
                 queued = settings.engine.kind == "procrastinate"
