@@ -271,7 +271,8 @@ def test_memory_stays_the_same_however_large_an_output_is(
     db = str(tmp_path / "log.db") if kind == "sqlite" else request.getfixturevalue("postgres_schema")
     given = [str(Path(__file__).parent), db, str(mib), str(tmp_path / "exported.tar")]
     ended = subprocess.run(
-        [sys.executable, "-c", CHILD, *given], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+        [sys.executable, "-c", CHILD, *given], capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert int(ended.stdout) < 120, f"{ended.stdout} MiB more than before"
