@@ -42,6 +42,20 @@ def test_tasks_are_listed_shown_and_their_results_read_again(tmp_path: Path) -> 
     assert "ended" in ended.stderr
 
 
+def test_a_list_that_leaves_tasks_out_says_so(tmp_path: Path) -> None:
+    folder(tmp_path, one_step("count", text="abc"))
+    for name in ("one", "two", "three"):
+        assert replan(*BY_STEPS, "--task-id", name, cwd=tmp_path).returncode == 0
+    some = replan("tasks", "list", "--limit", "2", cwd=tmp_path)
+    assert [line.split()[0] for line in some.stdout.splitlines()] == ["three", "two"]
+    assert "`--limit 0` lists all" in some.stderr
+    for limit in ("0", "3"):
+        every = replan("tasks", "list", "--limit", limit, "--json", cwd=tmp_path)
+        assert (len(json.loads(every.stdout)), "more" in every.stderr) == (3, False)
+    none = replan("tasks", "list", "--status", "unfinished", cwd=tmp_path)
+    assert (none.returncode, none.stdout) == (0, ""), none.stderr
+
+
 def test_tools_are_listed_shown_and_called(tmp_path: Path) -> None:
     folder(tmp_path)
     listed = json.loads(replan("tools", "list", "--tools", "tools.py", "--json", cwd=tmp_path).stdout)

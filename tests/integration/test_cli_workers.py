@@ -299,7 +299,6 @@ def test_a_follower_that_is_ended_otherwise_leaves_the_task_to_its_worker(
         (("worker", "--db", "log.db"), {}, "PostgreSQL"),
         (("submit", *BY_STEPS, "--queue", "a:b"), {}, "none of them a colon"),
         (("run", *BY_STEPS, "--api-key", "env:KEY"), {"KEY": "hush"}, "its own key"),
-        (("tasks", "resume", "t", "--tools", "tools.py"), {}, "leave --tools"),
     ],
 )
 def test_what_cannot_be_is_said(place: Place, args: tuple[str, ...], env: dict[str, str], words: str) -> None:

@@ -34,13 +34,23 @@ tasks_app = typer.Typer(
 )
 
 
+UNFINISHED = "unfinished"
+MOST_LISTED = 10_000_000
+
+
 @tasks_app.command(name="list")
 def list_tasks(
     status: Annotated[
         list[str] | None,
-        typer.Option("--status", metavar="STATUS", help="Only these; may be given several times."),
+        typer.Option(
+            "--status",
+            metavar="STATUS",
+            help="Only these (`unfinished`: all that have not ended); may be given several times.",
+        ),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", min=0, help="How many at most; 0: all. What is left out is said.")
+    ] = 20,
     config: options.Config = None,
     db: options.Db = None,
     json: options.Json = False,
@@ -50,19 +60,26 @@ def list_tasks(
     from typing import get_args
 
     from replan.cli.terminal.opening import open_stored, settings_of
-    from replan.core.state.task import TaskStatus
+    from replan.core.state.task import ENDED, TaskStatus
     from replan.errors import InputError
 
+    every = get_args(TaskStatus)
     for name in status or []:
-        if name not in get_args(TaskStatus):
-            raise InputError(f"--status {name!r}: there are {', '.join(get_args(TaskStatus))}")
+        if name not in (*every, UNFINISHED):
+            raise InputError(f"--status {name!r}: there are {', '.join((*every, UNFINISHED))}")
+    wanted = [name for name in status or () if name != UNFINISHED]
+    if len(wanted) < len(status or ()):
+        wanted += [name for name in every if name not in (*ENDED, *wanted)]
 
     async def read() -> list[Any]:
         async with open_stored(settings_of(config), db) as replan:
-            return list(await replan.tasks(tuple(status or ()), limit=limit))
+            return list(await replan.tasks(tuple(wanted), limit=limit + 1 if limit else MOST_LISTED))
 
     with own_stdout() as out:
         found = asyncio.run(read())
+        if limit and len(found) > limit:
+            del found[limit:]
+            say(f"these are the {limit} newest, and there are more: `--limit 0` lists all")
         if json:
             out.json([row._asdict() for row in found])
             return
