@@ -414,3 +414,45 @@ def test_a_large_plan_gets_a_line_for_each_tenth_and_for_each_failure() -> None:
 def test_a_line_of_a_tool_stays_one_line_and_cannot_steer_the_terminal() -> None:
     said = lines_of([*UNDER_WAY, (103, e.StepProgress(step_id="oslo", message="a\nb\x1b[2Jc\x07"))])
     assert said[-1] == "[    3.0 s] oslo: a bc"
+
+
+def failed_at(ts: float) -> list[tuple[float, e.AnyEvent]]:
+    return [
+        (100.0, e.TaskSubmitted(description="d")),
+        (100.0, e.TaskStarted()),
+        (100.0, e.PlanGenerated(plan=plan(step("a")))),
+        (100.0, e.StepStarted(step_id="a")),
+        (ts, e.StepFailed(step_id="a", error=fault("no"))),
+    ]
+
+
+@pytest.mark.parametrize("anew", ["another plan", "tried again"])
+def test_in_a_fork_no_step_lasts_from_what_the_other_task_did_under_its_name(anew: str) -> None:
+    given = (
+        {"plan": {"steps": [{"step_id": "a", "tool": "look"}]}}
+        if anew == "another plan"
+        else {"retry": ("a",)}
+    )
+    forked = e.TaskForked(origin="task_1", at=5, root="task_1", **given)
+    more: list[tuple[float, e.AnyEvent]] = [(150.0, forked), (151.0, e.TaskResumed())]
+    if anew == "another plan":
+        more.append((151.0, e.PlanGenerated(plan=plan(step("a"), version=2))))
+    more += [(151.0, e.StepStarted(step_id="a")), (153.0, e.StepCompleted(step_id="a"))]
+    every = records([*failed_at(101.0), *more])
+    shown, known = PictureState.of(every).steps["a"], fold(every).steps["a"]
+    spent = 2.0 if anew == "another plan" else 3.0  # with its first try, of a second
+    assert shown.secs(153.0) == known.secs == spent
+
+
+def test_a_step_that_is_tried_again_was_not_at_work_in_between() -> None:
+    asked = e.RetryRequested(request_id="r", step_id="a")
+    every = records(
+        [
+            *failed_at(101.0),
+            (140.0, asked),
+            (141.0, e.RequestTaken(request_id="r")),
+            (141.0, e.StepStarted(step_id="a")),
+            (143.0, e.StepCompleted(step_id="a")),
+        ]
+    )
+    assert PictureState.of(every).steps["a"].secs(143.0) == fold(every).steps["a"].secs == 3.0

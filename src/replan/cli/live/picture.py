@@ -17,7 +17,7 @@ from replan.cli.live.story import action_words, sentence
 from replan.core import events as e
 from replan.core.state import fold
 from replan.core.state.task import State
-from replan.core.types import Evaluation
+from replan.core.types import Evaluation, Plan
 from replan.core.words import in_digits
 
 
@@ -86,6 +86,8 @@ class PictureState(Board):
             return
         self.move(shown, known.status)
         if known.status == "pending":
+            if shown.ended is not None and self.last is not None:
+                shown.idle += max(0.0, self.last - shown.ended)
             shown.message, shown.ended = "", None
 
     @classmethod
@@ -173,6 +175,10 @@ class PictureState(Board):
         self.notes.append(f"plan rejected, {count}: {first}{more}")
 
     # ── the plan ──
+
+    def _forked(self, event: e.TaskForked, ts: float) -> None:
+        if event.plan is not None:  # its steps are others, also where they have the same names
+            self.take_plan(Plan(plan_id=""))
 
     def _planned(self, event: e.PlanGenerated | e.PlanUpdated, ts: float) -> None:
         self.status = "executing"
@@ -276,6 +282,7 @@ _HANDLERS: dict[type, Any] = {
     e.TaskSubmitted: PictureState._submitted,
     e.TaskStarted: PictureState._started,
     e.TaskResumed: PictureState._resumed,
+    e.TaskForked: PictureState._forked,
     e.CancelRequested: PictureState._cancel,
     e.ProgressUpdate: PictureState._progress_update,
     e.BudgetWarning: PictureState._budget,

@@ -177,7 +177,7 @@ def shortfall(state: State) -> str:
     judged = state.evaluation.evaluation if state.evaluation else None
     failed = [step for step in state.steps.values() if step.status == "failed"]
     if judged is None and state.recovery is not None and state.recovery.outdated:
-        return "a person has answered since the round was judged"
+        return "a person has said something since the round was judged"
     if judged is None:
         return "the round could not be judged"
     if failed:

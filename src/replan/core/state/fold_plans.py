@@ -199,6 +199,8 @@ def reopen(state: State, names: Iterable[StepId]) -> None:
         if step.skip is not None and step.skip.kind != "condition":
             due.append(step)
     for step in due:
+        if step.started is not None and step.ended is not None:
+            step.idle += max(0.0, state.last_ts - step.ended)
         step.begin_again()
     state.ledger.free({step.step.step_id for step in due if step.step.for_each is not None})
     count(state)
