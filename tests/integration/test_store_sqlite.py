@@ -248,7 +248,7 @@ MAKE = {
             "foreign with a high version", "a database of something else", id="another's, versioned"
         ),
         pytest.param("newer", "newer Replan .schema 9999, this one knows", id="a newer release's"),
-        pytest.param("damaged", "no usable SQLite database", id="a damaged one"),
+        pytest.param("damaged", "is damaged .*restore it from a backup", id="a damaged one"),
         pytest.param("folder", "check that it is a file", id="a folder"),
     ],
 )

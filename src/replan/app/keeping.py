@@ -82,7 +82,11 @@ class Keeping:
         """Take in the tasks of such a file, all of them or none; what is here already, the very same, stays as it is."""
         from replan.store.transfer.incoming import taken_in
 
-        return await taken_in(self._movable(), pieces)
+        if not isinstance(pieces, AsyncIterable):
+            raise InputError(
+                f"pieces: expected an async iterator of bytes, as `export_tasks` gives; got {type(pieces).__name__}"
+            )
+        return await taken_in(self._movable(), pieces, self.service.has_in_clear)
 
     async def prune(
         self,

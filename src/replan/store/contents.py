@@ -92,7 +92,7 @@ def find(db: sqlite3.Connection, task_id: str, artifact_id: str) -> Found:
     known = db.execute("SELECT id FROM task WHERE task_id = ?", (task_id,)).fetchone()
     if known is None:
         raise TaskNotFound(task_id)
-    for one in reversed(forks.pieces(db, known[0])):
+    for one in reversed(forks.pieces(db, task_id, known[0])):
         row = db.execute(
             "SELECT id, digest, size FROM artifact JOIN artifact_use ON artifact = id WHERE task = ? AND artifact_id = ?",
             (one.number, artifact_id),

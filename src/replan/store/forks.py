@@ -23,11 +23,14 @@ class Piece(NamedTuple):
     upto: int
 
 
-def pieces(db: sqlite3.Connection, number: int, after: int = 0) -> list[Piece]:
+def pieces(db: sqlite3.Connection, task_id: str, number: int, after: int = 0) -> list[Piece]:
     """Whose rows have the task's events after `after`, the oldest first."""
     found, upto = list[Piece](), _ALL
     while True:
-        parent, shared = db.execute("SELECT parent, shared FROM task WHERE id = ?", (number,)).fetchone()
+        row = db.execute("SELECT parent, shared FROM task WHERE id = ?", (number,)).fetchone()
+        if row is None:  # removed just now
+            raise TaskNotFound(task_id)
+        parent, shared = row
         found.insert(0, Piece(number, max(after, shared), upto))
         if parent is None or after >= shared:
             return found
@@ -110,7 +113,7 @@ def _write(db: sqlite3.Connection, place: tuple[int | None, int, float, int], ev
 
 def rests_on(db: sqlite3.Connection, task_id: str) -> list[Shared]:
     """The tasks whose events its history begins with, the oldest first, each with the last of them."""
-    history = pieces(db, _number(db, task_id))[:-1]
+    history = pieces(db, task_id, _number(db, task_id))[:-1]
     return [Shared(_name(db, piece.number), piece.upto) for piece in history]
 
 

@@ -54,7 +54,11 @@ class Reader:
         self._path = path
         self._pool = ThreadPoolExecutor(1, "replan-log-reader")
         self._closing = False
-        self.begun = _looked(connection, Seen()).seen
+        try:
+            self.begun = _looked(connection, Seen()).seen
+        except sqlite3.Error as error:
+            self._pool.shutdown()
+            raise translate(error, path) from None
         """What was written before this reader."""
 
     async def page(self, task_id: str, after: int, limit: int | None, signals_only: bool = False) -> Page:
@@ -66,7 +70,7 @@ class Reader:
             if row is None:
                 raise TaskNotFound(task_id)
             most = None if limit is None else max(limit, 0)
-            history = forks.pieces(db, row[0], after)
+            history = forks.pieces(db, task_id, row[0], after)
             found = forks.records(db, task_id, history, -1 if most is None else most, only)
             records = list(itertools.islice(found, most))
             return Page(records, row[1] in ENDED and (limit is None or len(records) < limit))

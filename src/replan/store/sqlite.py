@@ -86,9 +86,10 @@ class SqliteStore:
             opened.append(schema.connect(path, synchronous=synchronous, busy_secs=busy_secs))
             schema.prepare(opened[0], path, busy_secs=busy_secs)
             opened.append(schema.connect_prompt(path))
+            self._reader = Reader(opened[1], path)
             # One file has one folder of holders, by whatever link it was reached.
             self._holders = Holders(path.resolve())
-        except (sqlite3.Error, OSError, StoreUnusable) as error:
+        except (sqlite3.Error, OSError, StoreError) as error:
             for connection in opened:
                 connection.close()
             if isinstance(error, OSError):
@@ -101,7 +102,6 @@ class SqliteStore:
         )  # the writer waits itself
         self._prompt = opened[2]
         self._writer = Writer(opened[0], opened[2], path, synced=synchronous != "normal", busy_secs=busy_secs)
-        self._reader = Reader(opened[1], path)
         self._watchers = Watchers(self._reader.look, self._reader.begun)
         self._driven: dict[str, int] = {}
         """Tasks that this process drives: their fences."""
@@ -318,7 +318,9 @@ class SqliteStore:
             found = db.execute(_ENTER, (claim.task_id, claim.fence)).fetchone()
             if found is None:
                 raise _refusal(db, claim)
-            for piece in forks.pieces(db, found[0]):  # what a fork shares shows the same secrets
+            for piece in forks.pieces(
+                db, claim.task_id, found[0]
+            ):  # what a fork shares shows the same secrets
                 redact(db, piece.number, redaction)
 
         return self._writer.submit(work, chain=claim, large=True, scrub=True)

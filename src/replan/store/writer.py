@@ -300,7 +300,11 @@ def translate(error: BaseException, path: Path) -> BaseException:
             why = f"cannot be written ({text}); check its permissions or give --db another file"
             if not os.access(path.parent, os.W_OK):
                 why = "is in a folder that is read-only, and SQLite has files beside it; check the folder's permissions, or give --db a copy"
-        case ["NOTADB" | "CORRUPT"]:
+        case ["CORRUPT"]:
+            return StoreUnusable(
+                f"the database {path} is damaged ({text}): stop what writes to it, and restore it from a backup"
+            )
+        case ["NOTADB"]:
             why = f"is no usable SQLite database ({text}); give --db another file"
         case ["CANTOPEN"]:
             why = "cannot be opened; check that it is a file and that its folder exists and can be written"

@@ -210,6 +210,10 @@ class Service:
         """Whether the task's log, which an older release has written, holds secrets in clear."""
         return (await self._in_clear_of(task_id)).any
 
+    def has_in_clear(self, submitted: TaskSubmitted) -> bool:
+        """The same of a task that is not stored here."""
+        return self._in_clear(submitted).any
+
     async def _in_clear_of(self, task_id: str) -> KnownSecrets:
         return self._in_clear_of_first(await self.parts.store.read(task_id, 0, 1))
 

@@ -112,7 +112,7 @@ class Unframed:
         while not any(self._held):
             self._held.clear()
             try:
-                self._held += await anext(self._stream)
+                self._held += _bytes(await anext(self._stream))
             except StopAsyncIteration:
                 return
         raise InputError("there is something behind its end: give each export by itself")
@@ -132,10 +132,16 @@ class Unframed:
         """At least one byte."""
         while not self._held:
             try:
-                self._held += await anext(self._stream)
+                self._held += _bytes(await anext(self._stream))
             except StopAsyncIteration:
                 raise Cut from None
         piece = bytes(self._held[:most])
         del self._held[:most]
         self._hashed.update(piece)
         return piece
+
+
+def _bytes(piece: object) -> bytes:
+    if not isinstance(piece, bytes | bytearray | memoryview):
+        raise InputError(f"it is read as {type(piece).__name__}, not as bytes: open it in binary form")
+    return bytes(piece)

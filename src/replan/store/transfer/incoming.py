@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterable, Iterable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from typing import IO, NamedTuple, Protocol
 
 from replan.beside import beside
@@ -50,12 +50,21 @@ class Target(Store, Movable, Protocol):
     """The store that tasks come to."""
 
 
-async def taken_in(store: Target, stream: AsyncIterable[bytes]) -> list[Imported]:
+async def taken_in(
+    store: Target, stream: AsyncIterable[bytes], in_clear: Callable[[TaskSubmitted], bool] = lambda _: False
+) -> list[Imported]:
     """The tasks of a file that `exported` has written. `InputError` says what is wrong with it, or which of
-    them is here with another history; then no task has been taken in, and what was stored of outputs is removed within hours."""
+    them is here with another history; then no task has been taken in, and what was stored of outputs is removed within hours.
+
+    `in_clear`: whether a task, by how it was submitted, has secrets in clear in its log: none of ours is exported then."""
     with tempfile.TemporaryFile("w+b", prefix="replan-import-") as spool:
         files = Unframed(stream)
         incoming = await _read(store, files, spool)
+        for one in incoming:
+            if isinstance(one.check.first, TaskSubmitted) and in_clear(one.check.first):
+                raise InputError(
+                    f"the log of task {one.task.task_id!r} has secrets in clear: no export of ours has, and here they would stand in clear"
+                )
         mark = seal_mark(await store.seal_key()) if any(one.task.sealed_by for one in incoming) else ""
         here = [one for one in incoming if await _is_here(store, one, mark)]
         new = [one.admission(mark) for one in incoming if one not in here]

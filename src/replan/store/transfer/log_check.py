@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
@@ -16,7 +15,7 @@ from replan.core.types import Artifact
 from replan.errors import InputError
 from replan.ports import StoredRow
 from replan.store.rows import TOGETHER, records_of
-from replan.store.transfer.manifest import MovedTask
+from replan.store.transfer.manifest import MOST_TIME, MovedTask, in_short
 
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _DATA = re.compile(rb',\s*"data":\s*')
@@ -56,18 +55,18 @@ class LogCheck:
             except Exception as error:
                 raise InputError(
                     f"the log of task {self._task.task_id!r} makes no sense at event {row.seq} ({row.type}): "
-                    f"{type(error).__name__}: {str(error)[:200]}"
+                    f"{type(error).__name__}: {in_short(error)}"
                 ) from error
             self._seq = row.seq
 
     def _records(self, row: StoredRow) -> list[e.Record]:
-        if not math.isfinite(row.ts) or not 0 <= row.round <= _MOST_ROUND:
+        if not -MOST_TIME / 5 <= row.ts <= MOST_TIME or not 0 <= row.round <= _MOST_ROUND:
             raise InputError("a time or a round that is none")
         try:
             found = list(records_of(self._task.task_id, [row], 0))
             from_json(row.data, allow_inf_nan=False)
         except (ValueError, TypeError, RecursionError) as error:
-            raise InputError(f"data that cannot be read: {str(error)[:200]}") from None
+            raise InputError(f"data that cannot be read: {in_short(error)}") from None
         if row.seq != self._seq + len(found) or not 0 < len(found) <= _MOST_TOGETHER:
             raise InputError(
                 f"the next row ends with event {row.seq} and holds {len(found)}: there is a gap, or a double"

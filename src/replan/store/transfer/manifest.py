@@ -17,6 +17,8 @@ MANIFEST, END = "manifest.json", "end.json"
 FORMAT = "replan-tasks"
 VERSION = 1
 """Of the file's form; one that cannot be read as this one is has another."""
+MOST_TIME = 253_370_764_800.0
+"""Unix seconds at the beginning of the year 9999: later is no time that a calendar has."""
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Key = Annotated[str, Field(pattern="^[0-9a-f.]{1,100}$")]
 _Size = Annotated[int, Field(ge=0, le=2**40)]
@@ -35,7 +37,7 @@ class MovedTask(Frozen):
 
     task_id: str
     request: Annotated[str, Field(pattern="^[0-9a-f]{1,64}$")]
-    created: Annotated[float, Field(allow_inf_nan=False)]
+    created: Annotated[float, Field(allow_inf_nan=False, ge=-MOST_TIME / 5, le=MOST_TIME)]
     status: str
     last_seq: Annotated[int, Field(ge=1, le=2**40)]
     artifacts: tuple[MovedArtifact, ...] = ()
@@ -89,7 +91,7 @@ def read_manifest(data: bytes) -> Manifest:
     try:
         made = Manifest.model_validate_json(data)
     except (ValidationError, RecursionError) as error:
-        raise InputError(f"its {MANIFEST} cannot be read: {_first(error)}") from None
+        raise InputError(f"its {MANIFEST} cannot be read: {in_short(error)}") from None
     if made.version != VERSION:
         raise InputError(
             f"it has version {made.version} of the form; this release ({VERSION}) cannot read it: upgrade Replan"
@@ -117,12 +119,13 @@ def read_end(data: bytes) -> End:
     try:
         return End.model_validate_json(data)
     except (ValidationError, RecursionError) as error:
-        raise InputError(f"its {END} cannot be read: {_first(error)}") from None
+        raise InputError(f"its {END} cannot be read: {in_short(error)}") from None
 
 
-def _first(error: Exception) -> str:
+def in_short(error: Exception) -> str:
+    """The first thing that is wrong."""
     if not isinstance(error, ValidationError):
-        return "it is nested too deeply"
+        return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
     found = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, found["loc"]))
     return f"{place}: {found['msg']}" if place else str(found["msg"])
