@@ -15,6 +15,7 @@ from replan.core.events import Record, TaskSubmitted
 from replan.core.tools.rules import ToolRules
 from replan.core.types import JsonObject
 from replan.errors import InputError, TaskEnded
+from replan.run.service.forking import Forking
 from replan.testing import MemoryStore, ScriptedModel, VirtualClock, virtual_time
 
 STATUS: JsonObject = {"type": "object", "properties": {"job": {"type": "string"}}, "required": ["job"]}
@@ -383,13 +384,28 @@ def test_the_first_word_of_a_callback_counts_and_the_same_again_is_no_error() ->
         with pytest.raises(InputError, match="no callback 'cb_other'"):
             await made.service.signal(task_id, "cb_other")
         ran = (await made.drive(task_id)).check()
+        assert not await made.service.signal(task_id, token, {"n": 1}), "as it is delivered once more"
         with pytest.raises(TaskEnded):
-            await made.service.signal(task_id, token, {"n": 1})
+            await made.service.signal(task_id, "cb_other", {"n": 1})
         return ran
 
     ran = virtual_time(main())
     assert ran.outputs()["done"] == {"n": 1}
     assert len(ran.events("callback_received")) == 1
+
+
+def test_a_fork_that_waits_by_the_token_of_the_other_task_is_told_with_it() -> None:
+    async def main() -> tuple[Ran, Ran, Ran]:
+        made, task_id, token = await waiting_for_callback()
+        fork, _ = await made.service.fork(task_id, Forking())
+        second, _ = await made.service.fork(fork, Forking())
+        await made.service.cancel(task_id)
+        assert await made.service.signal(task_id, token, {"n": 1})
+        return await made.ran(task_id), await made.drive(fork), await made.drive(second)
+
+    origin, fork, second = virtual_time(main())
+    assert origin.result.status == "cancelled"
+    assert fork.check().outputs()["done"] == second.check().outputs()["done"] == {"n": 1}
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 from replan.core.data.strict_json import storable
 from replan.core.events import CallbackReceived
 from replan.core.ids import canonical
 from replan.core.state.task import State
-from replan.errors import InputError
+from replan.errors import InputError, TaskEnded, TaskNotFound
+from replan.run.service.interventions import ended
 from replan.run.service.submission import MAX_METADATA_BYTES, json_size
 from replan.run.session.dependencies import Parts
+from replan.run.session.pages import folded
 from replan.run.session.said import hidden, say
 from replan.run.waits.beginning import callbacks_of
 
@@ -18,24 +22,57 @@ from replan.run.waits.beginning import callbacks_of
 async def receive(parts: Parts, state: State, token: str, data: Any, by: str) -> bool:
     """Keep what was said, also for a wait that has yet to begin; False if the very same was said before.
 
-    `InputError` for a token of nobody's, and for another word than the first.
+    Its forks that wait by the same token are told, too: whoever is outside knows of the first task only.
+    `InputError` for a token of nobody's, and for another word than the first; `TaskEnded` where nobody waits for it any more.
     """
-    task_id = state.task_id
     size = json_size("data", data)
     if size > MAX_METADATA_BYTES:
         raise InputError(f"data has {size} bytes; at most {MAX_METADATA_BYTES} are allowed")
-    if token not in (known := callbacks_of(state)):
-        there = ", ".join(known) or "none"
-        raise InputError(f"task {task_id!r} has no callback {token[:100]!r}; it has: {there}")
+    if token not in callbacks_of(state):
+        if state.ended:
+            raise ended(state.task_id, state.status)
+        raise InputError(
+            f"task {state.task_id!r} has given out no callback {token[:100]!r} (`replan tasks show` says which it waits for)"
+        )
     made = CallbackReceived(token=token, data=data, by=storable(by))
+    waiting = [one async for one in _forks_with(parts, state.task_id, token) if token not in one.callbacks]
+    if state.ended and token not in state.callbacks and not waiting:
+        raise ended(state.task_id, state.status)
+    new = False
+    if not state.ended or token in state.callbacks:
+        new = await _tell(parts, state, made)
+    for fork in waiting:
+        with contextlib.suppress(TaskEnded):  # just now
+            new |= await _tell(parts, fork, made)
+    return new
+
+
+async def _forks_with(parts: Parts, task_id: str, token: str) -> AsyncIterator[State]:
+    """Those of its forks, and of theirs, that have not ended and that were given the token."""
+    left, seen = [task_id], {task_id}
+    while left:
+        for one in await parts.store.forks(left.pop()):
+            if one.task_id in seen:
+                continue
+            seen.add(one.task_id)
+            left.append(one.task_id)
+            with contextlib.suppress(TaskNotFound):
+                state = await folded(parts.store, one.task_id)
+                if not state.ended and token in callbacks_of(state):
+                    yield state
+
+
+async def _tell(parts: Parts, state: State, made: CallbackReceived) -> bool:
+    """Keep it in one task's log; False if that has it already."""
+    task_id = state.task_id
     said = await hidden(parts, task_id, made)
-    if (first := state.callbacks.get(token)) is not None:
+    if (first := state.callbacks.get(made.token)) is not None:
         return _unless_the_same(first, said, task_id)
     record = await say(parts, task_id, made)
     for other in await parts.store.read(task_id, signals_only=True):
         if (
             isinstance(other.event, CallbackReceived)
-            and other.event.token == token
+            and other.event.token == made.token
             and other.seq < record.seq
         ):
             return _unless_the_same(other.event, said, task_id)  # somebody was faster

@@ -385,7 +385,7 @@ class Service:
 
     async def signal(self, task_id: str, token: str, data: Any = None, by: str = "") -> bool:
         """Tell a task what it waits for, or will wait for, by a token that it has given out; False if it knew that already."""
-        return await receive(self.parts, await self._open_state(task_id), token, data, by)
+        return await receive(self.parts, await self.state(task_id), token, data, by)
 
     async def _check_first(self, task_id: str, said: Record, id_of: Callable[[Any], str], what: str) -> None:
         """`InputError` if somebody else had answered the same a moment before: the first word counts."""
