@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from workers_here import Here, ended, submitted
 
+from replan.errors import StaleWriter
 from workers import SECS, Workers, step
 
 pytestmark = pytest.mark.anyio
@@ -123,3 +124,24 @@ async def test_timers_of_tasks_that_have_ended_are_tidied_away(here: Here) -> No
         await worker.cancel(task_id)
         assert (await ended(worker, task_id)).status == "cancelled"
         await here.until("SELECT count(*) FROM procrastinate_jobs", "0\n")
+
+
+async def test_no_worker_takes_a_task_that_a_file_has_until_it_is_taken_back(here: Here) -> None:
+    async with here.worker() as worker:
+        pause = wait("pause", "wait_for_time", "a", seconds=4)
+        task_id = await submitted(worker, step("a", "do"), pause, step("b", "do", "pause"))
+        await here.until(
+            f"SELECT status, holder IS NULL FROM task WHERE task_id = '{task_id}'", "waiting|t\n"
+        )
+        moving = worker.export_tasks([task_id], move=True)
+        async for _ in await moving.__aenter__():
+            pass
+        # Its time comes: the wake-up finds nobody who may take it.
+        await here.until("SELECT count(*) FROM procrastinate_jobs", "0\n")
+        summary = await worker.summary(task_id)
+        assert (summary.status, bool(summary.given_away)) == ("waiting", True)
+        assert await worker.take_back([task_id]) == [task_id]
+        assert (await ended(worker, task_id)).status == "succeeded"
+        with pytest.raises(StaleWriter, match="taken back"):
+            await moving.__aexit__(None, None, None)
+    assert here.done() == ["a", "b"]
