@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -281,7 +282,10 @@ def test_a_follower_that_is_ended_otherwise_leaves_the_task_to_its_worker(
     if command == "resume":
         place.do("submit", *BY_STEPS, "--task-id", "t")
         args = ("tasks", "resume", "t")
-    with place.follow(*args) as follower, place.worker("--tools", "tools.py"):
+    with place.follow(*args) as follower, contextlib.ExitStack() as workers:
+        if command == "resume":  # one that is taken already is refused
+            next(line for line in follower.stderr if "no worker has taken" in line)
+        workers.enter_context(place.worker("--tools", "tools.py"))
         next(line for line in follower.stderr if "only started" in line)
         follower.send_signal(number)
         _, told = follower.communicate(timeout=60)
