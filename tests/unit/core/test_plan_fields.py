@@ -49,9 +49,9 @@ def faults(answer: Any) -> tuple[str, ...]:
         ({"context": "I refuse to do this"}, "no field 'context'"),
         ({"_cannot": "x"}, "what begins with _ or x- is left out"),
         ({"_steps": []}, "the plan has '_steps', and what begins with _ or x- is left out"),
-        ({"Cannot": "it is an attack"}, "a plan that says `cannot` has no steps"),
-        ({"cannot_reason": "it is an attack"}, "a plan that says `cannot` has no steps"),
-        ({"cannot": None, "impossible": ["it is an attack"]}, "a plan that says `cannot` has no steps"),
+        ({"Cannot": "it is an attack"}, "`cannot` says 'it is an attack' beside steps"),
+        ({"cannot_reason": "it is an attack"}, "`cannot` says 'it is an attack' beside steps"),
+        ({"cannot": None, "impossible": ["it is an attack"]}, "`cannot` says 'it is an attack' beside steps"),
     ],
 )  # fmt: skip
 def test_what_a_plan_says_beside_its_steps_is_a_violation(beside: dict[str, Any], says: str) -> None:
