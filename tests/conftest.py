@@ -36,7 +36,7 @@ WAITING = frozenset(
 
 
 DATABASES = "databases"
-GARBAGE = (20_000, 10, 10)
+GARBAGE = (5_000, 10, 5)
 """How often garbage is looked for: more seldom than a program does, as what pytest keeps of each test makes it take long."""
 
 
