@@ -35,6 +35,11 @@ def missing() -> str | None:
     return None
 
 
+_UNTIL_OVER = (
+    'while kill -0 "$1"; do sleep 2; done; [ -d "$3" ] && kill -QUIT "$2" && sleep 1 && rm -rf -- "$3"'
+)
+
+
 class PostgresServer:
     """One server with its data in a temporary folder."""
 
@@ -192,9 +197,18 @@ class PostgresServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _left_alone(self) -> None:
-        """It goes on when this process ends."""
+        """It goes on when this process ends, and ends with the run of the tests, also if that is killed."""
         assert self._process is not None
-        self._process.returncode = 0
+        run = self.folder.parent
+        given = ((run / "pid").read_text(), str(self._process.pid), str(run))
+        watch = subprocess.Popen(
+            ["sh", "-c", _UNTIL_OVER, "sh", *given],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        watch.returncode = self._process.returncode = 0
 
     def _binaries(self) -> Path:
         """The server's programs, where the user that it runs as can read them."""
