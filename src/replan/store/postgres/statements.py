@@ -44,7 +44,7 @@ i AS (INSERT INTO event SELECT l.id, l.before + r.at, r.ts, r.round, r.type, r.d
 SELECT task_id, before + n FROM l"""
 """The same for several tasks, each with its fence and its number: those that are refused have no row in the answer."""
 
-LOOK = "SELECT epoch, last_append, append_seq, ended, status, given_away FROM task WHERE task_id = %(task)s::text"
+LOOK = "SELECT epoch, last_append, append_seq, ended, status FROM task WHERE task_id = %(task)s::text"
 """What became of an append whose answer was lost. A statement of its own: it sees what the lost one has done."""
 
 CREATE = """WITH t AS (
@@ -56,6 +56,7 @@ e AS (INSERT INTO event SELECT id, 1, %(ts)s::float8, 0, %(type)s::text, %(data)
 n AS (INSERT INTO need SELECT queue, %(needs)s::text FROM t WHERE queue IS NOT NULL ON CONFLICT DO NOTHING)
 SELECT id, wake(task_id, queue, priority) FROM t"""
 """`queue`: of a task that workers take. Its wake-up is in the queue if and only if the task is stored."""
+GIVEN_AWAY = "SELECT given_away FROM task WHERE task_id = %(task)s::text"
 KNOWN = "SELECT request, epoch FROM task WHERE task_id = %(task)s::text"
 
 CLAIM = f"""WITH t AS (SELECT id, holder, epoch FROM task WHERE task_id = %(task)s::text FOR UPDATE)

@@ -325,8 +325,8 @@ class PostgresStore:
             known = await self._ask_again(sql.LOOK, {"task": task_id})
             if not known:
                 raise TaskNotFound(task_id)
-            if known[0][5] is not None:
-                raise TaskGivenAway(task_id, known[0][5])
+            if not known[0][3]:
+                _refuse_mark(task_id, await self._ask_again(sql.GIVEN_AWAY, {"task": task_id}))
             raise TaskEnded(f"task {task_id!r} has ended ({known[0][4]}); an ended task never changes")
 
         return await self._do(work())
@@ -687,6 +687,11 @@ class PostgresStore:
 
 
 _STATUSES = frozenset(get_args(TaskStatus))
+
+
+def _refuse_mark(task_id: str, rows: Sequence[Row]) -> None:
+    if rows and rows[0][0] is not None:
+        raise TaskGivenAway(task_id, rows[0][0])
 
 
 def _refuse_given(origin: Sequence[Any]) -> None:
