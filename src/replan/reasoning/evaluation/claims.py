@@ -16,7 +16,7 @@ from replan.reasoning.prompting.read_values import opened
 _FIELDS = ("step", "step_id", "made_good_by", "not_needed", "in_one")
 _DEEP = 4
 _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_BETWEEN = re.compile(r"\s*(?:[,;+&/\n、，；]|\band\b|和)\s*")
+_BETWEEN = re.compile(r"[,;+&/\n、，；]|\band\b|和")
 _ASIDE = re.compile(r"\([^()]*\)")
 _STEP = re.compile(r"^(?:steps?\s+)?[\"'`]*(?:\$\{\s*)?([A-Za-z_][A-Za-z0-9_-]*)")
 _WHOLE = re.compile(
@@ -92,7 +92,7 @@ def _names(value: Any, deep: int) -> Iterator[str]:
             return
         parts = [text] if _ID.fullmatch(text) else _BETWEEN.split(_ASIDE.sub(" ", text))
         for part in filter(None, map(str.strip, parts)):
-            whole = _WHOLE.match(part)
+            whole = _WHOLE.match(part.strip())
             yield whole[1] if whole else part
     elif isinstance(value, list):
         for one in value if deep else ():
