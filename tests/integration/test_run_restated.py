@@ -127,6 +127,7 @@ class Desk:
             "login": FakeTool(output=self.login, **reads),
             "refresh": FakeTool(output=self.login, **reads),
             "pick": FakeTool(output={"title": "T"}, effect="reads"),
+            "sign_in": FakeTool(output={"data": {"token": "T9"}}, effect="once"),
             "write": FakeTool(output="ok", effect="repeatable"),
             "open": FakeTool(output=self.open, **reads),
             "create": FakeTool(output=create or self.create, effect="once", parameters=TICKET),
@@ -199,20 +200,42 @@ def test_nor_does_a_reference_to_another_reading_that_takes_its_place(
 
 
 @pytest.mark.parametrize(
-    ("reading", "title", "said"),
-    [
-        ({"user": "bob"}, "A", {}),
-        ({}, "B", {}),
-        ({}, "A", {"repeat": True, "repeat_reason": "the task wants two"}),
-    ],
-    ids=["a reading of something that is named", "another title", "it says that it is meant"],
+    ("title", "said"),
+    [("B", {}), ("A", {"repeat": True, "repeat_reason": "the task wants two"})],
+    ids=["another title", "it says that it is meant"],
 )
-def test_a_reading_that_chooses_something_else_is_another_effect(
-    reading: dict[str, str], title: str, said: dict[str, Any]
+def test_a_call_that_chooses_something_else_is_another_effect(title: str, said: dict[str, Any]) -> None:
+    desk = Desk()
+    desk.run(begun(), [step("l2", "refresh"), create("c2", "l2", title=title, **said)])
+    assert len(desk.tickets) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "tickets"), [("priority", 2), ("session", 1)], ids=["what it does", "on whose behalf"]
+)
+def test_so_is_one_that_goes_by_a_reading_of_something_else_unless_that_says_only_who_makes_it(
+    name: str, tickets: int
 ) -> None:
     desk = Desk()
-    desk.run(begun(), [step("l2", "refresh", parameters=reading), create("c2", "l2", title=title, **said)])
-    assert len(desk.tickets) == 2
+
+    def made(n: str, reads: str) -> dict[str, Any]:
+        words = {"title": "A", "session": "s", name: f"${{{reads}.output.session}}"}
+        return step(n, "create", parameters=words)
+
+    first = [step("l", "login"), made("c", "l"), step("z", "look", "c")]
+    desk.run(first, [step("l2", "login", parameters={"user": "bob"}), made("c2", "l2")])
+    assert len(desk.tickets) == tickets
+
+
+@pytest.mark.parametrize("other", ["sign_in", "refresh", "login"])
+def test_however_a_session_is_had_it_makes_no_second_effect(other: str) -> None:
+    desk = Desk()
+    more = {"repeat": True} if other == "sign_in" else {"parameters": {"user": "me"}}
+    field = "data.token" if other == "sign_in" else "session"
+    words = {"title": "A", "session": f"${{l2.output.{field}}}"}
+    ran = desk.run(begun(), [step("l2", other, **more), step("c2", "create", parameters=words)])
+    assert desk.tickets == [("A", "S1")]
+    assert told(ran, "c2")
 
 
 def test_nor_does_one_whose_reading_says_that_it_is_made_again() -> None:
@@ -375,9 +398,6 @@ def test_a_second_reading_that_rightly_means_another_effect_has_it_once_that_is_
         pytest.param([step("l2", "login"), create("c2", "l2", title="B")], 2, id="another constant"),
         pytest.param([step("l2", "login"), create("c2", "l2", "list", title="B")], 2, id="another item"),
         pytest.param(
-            [step("l2", "login", parameters={"user": "u"}), create("c2", "l2")], 2, id="a reading of something else"
-        ),
-        pytest.param(
             [step("l2", "login"), step("c2", "create", parameters={"title": "A", "session": "S9"})],
             2,
             id="the value, said",
@@ -539,10 +559,10 @@ HELP = {**ANEW, "overall_reflection": [
     ("then", "last", "tickets"),
     [
         pytest.param([step("m", "login", parameters={"user": "Bob"}), half_done("a", "m", "Bob")], [],
-                     [("A", "S1"), ("A", "BobS2")], id="in other words under its own id"),
+                     [("A", "S1")], id="for somebody else under its own id"),
         pytest.param([step("m", "login"), half_done("a", "m", "Bob")], [], [("A", "S1")], id="in the same words under its own id"),
         pytest.param([step("m", "login", parameters={"user": "Bob"}), half_done("a", "m", "no")],
-                     [step("n", "login"), create("c", "n")], [("A", "S1"), ("A", "BobS2")], id="and in its first words under another"),
+                     [step("n", "login"), create("c", "n")], [("A", "S1")], id="and in its first words under another"),
     ],
 )  # fmt: skip
 def test_a_call_was_made_in_the_words_that_its_step_had_then(

@@ -134,13 +134,13 @@ def made_before(name: StepId, tool_id: ToolId, maker: StepId) -> str:
     )
 
 
-def failed_before(state: State, tool_id: ToolId, bases: Collection[str], before: int) -> str:
+def failed_before(state: State, tool: ToolSpec, bases: Collection[str], before: int) -> str:
     """Asks what is meant by a call of one of these contents, which failed in a plan before this version, where its step or a later plan
     has made another one since; empty if none has."""
     if (found := state.mended(bases, before)) is not None:
         step, call = found
         return told_mended(step, call, bases, stands=step.step.step_id in state.steps)
-    instead = state.made_instead(tool_id, bases, before)
+    instead = state.made_instead(tool, bases, before)
     return told_instead(*instead) if instead is not None else ""
 
 

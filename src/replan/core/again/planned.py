@@ -16,7 +16,7 @@ from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
 from replan.core.recovery.in_part import of_this_alone
 from replan.core.references.refs import Reference, has_references, listed, whole
-from replan.core.state.restated import Planned, told_again
+from replan.core.state.restated import Planned, by_readings, told_again
 from replan.core.state.task import State, ids_of
 from replan.core.state.written import Written, words_of
 from replan.core.types import JsonObject, Step, StepId, ToolSpec
@@ -152,7 +152,7 @@ class PlannedAgain:
         """A call that failed and that a later plan left out, making others of its tool."""
         if not one.base or self.state.ledger.is_done(one.base):
             return ""
-        return failed_before(self.state, one.tool.id, (one.base,), self.state.plans + 1)
+        return failed_before(self.state, one.tool, (one.base,), self.state.plans + 1)
 
     def _restated(self, one: _Call, wrote: Written, volatile: Collection[str]) -> str:
         """A done call whose references come to something else by now: by readings that are made anew, or an effect had once more."""
@@ -161,17 +161,26 @@ class PlannedAgain:
             return ""
         names = tuple(words_of(one.step, one.slot))
         forms = wrote.forms(one.step, self.state.plans + 1, one.slot, names)
+        behalf = self.state.restated.credentials(one.tool)
+        told = (form for name, form in forms.items() if name not in behalf)
+        if any(self._is_new_effect(name) for form in told for name in form.cone.effects):
+            return ""  # what is told of another effect is another, too
         anew = [
             name
             for name, form in forms.items()
-            if form.cone.again or not form.cone.readings.isdisjoint(volatile)
+            if not form.cone.readings.isdisjoint(volatile)
+            or (name in behalf and (form.cone.again or any(map(self._is_new_effect, form.cone.effects))))
         ]
-        if not anew or (self.goes_on and not one.values and all(form.shown for form in forms.values())):
+        if not anew or (self.goes_on and by_readings(forms, one.values, one.tool, behalf)):
             return ""  # only readings tell which one it is: that shows when they are made
         found = self.state.restated.find_planned(
-            Planned(forms, one.values, anew), one.tool, made, self.state.plans + 1
+            Planned(forms, one.values, anew), one.tool, made, self.state.plans + 1, goes_on=self.goes_on
         )
         return "" if found is None else told_again(found, "may have another value by now")
+
+    def _is_new_effect(self, name: StepId) -> bool:
+        found = [tool for step in self.new if name in ids_of(step) for _, tool in self._named(step)]
+        return any(tool is not None and tool.effect == "once" for tool in found)
 
     # ── how the plan is written ──
 
@@ -188,7 +197,7 @@ class PlannedAgain:
                 return state.restated.only_reads(step)
             return all(tool is not None and tool.effect == "reads" for _, tool in self._named(step))
 
-        return Written(words, only_reads)
+        return Written(words, only_reads, state.restated.given)
 
     def _named(self, step: Step) -> list[tuple[str, ToolSpec | None]]:
         if not step.actions:

@@ -86,6 +86,11 @@ def is_headers(name: str) -> bool:
     return _folded(name) in ("header", "headers", "httpheaders", "requestheaders", "extraheaders")
 
 
+def is_session(name: str) -> bool:
+    """True for a name under which a session is given (`session`, `session_id`)."""
+    return _folded(name) in ("session", "sessionid", "sid")
+
+
 def _kept_under(name: str, value: Any) -> bool:
     """True if a value under the name of a secret is one: for some names only where it is no plain word."""
     folded = _folded(name)

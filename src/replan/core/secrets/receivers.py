@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replan.core.secrets.names import is_headers, is_secret_name
+from replan.core.secrets.names import is_headers, is_secret_name, is_session
 from replan.core.secrets.schemas import SecretParts
 from replan.core.types import ToolSpec
 
@@ -42,3 +42,13 @@ class Receiver:
     def item(self, at: int) -> Receiver:
         parts = self._parts.item(at)
         return Receiver(parts, self.takes or parts.secret)
+
+
+def credentials_of(tool: ToolSpec) -> frozenset[str]:
+    """The parameters that say on whose behalf the tool is called, and nothing of what it does: secrets, sessions, headers."""
+    properties = tool.parameters.get("properties")
+    names = properties if isinstance(properties, dict) else ()
+    every = Receiver.of(tool)
+    return frozenset(
+        name for name in names if every.field(name).takes or is_session(name) or is_headers(name)
+    )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from replan.core.ids import base_of
 from replan.core.state.progress import CallState, StepState
-from replan.core.types import StepId
 from replan.core.words import beginning, text_of
 
 _SHOWN = 160
@@ -46,30 +45,30 @@ class MadeInstead:
     _new: list[CallState] = field(default_factory=list)
     """The calls that no plan before theirs has tried."""
 
-    def find(
+    def failed(self, made: Sequence[CallState], bases: Collection[str]) -> CallState | None:
+        """The latest try of one of these contents, if it has failed. `made`: the tool's calls in their order."""
+        self._learn(made)
+        tries = (self._latest[base] for base in bases if base in self._latest)
+        latest = max(tries, key=lambda one: one.plan, default=None)
+        return latest if latest is not None and latest.status == "failed" else None
+
+    def new(
         self,
         made: Sequence[CallState],
-        bases: Collection[str],
+        failed: CallState,
         before: int,
-        may_be_for: Callable[[CallState, StepId], bool],
-    ) -> tuple[CallState, CallState] | None:
-        """The failed call of one of these contents, and the latest new effect of a plan after that one and before this version.
+        may_be_for: Callable[[CallState, CallState], bool],
+    ) -> CallState | None:
+        """The latest effect of a plan after that of the failed call, and before this version, that none before has tried.
 
-        `made`: the tool's calls in their order; `may_be_for`: whether such a call may be in place of what this step lacks.
+        `may_be_for`: whether such a call may be in place of the failed one.
         """
         self._learn(made)
-        failed = max(
-            (self._latest[base] for base in bases if base in self._latest),
-            key=lambda one: one.plan,
-            default=None,
-        )
-        if failed is None or failed.status != "failed":
-            return None
         for call in reversed(self._new):
             if call.plan <= failed.plan:
                 return None
-            if call.plan < before and call.status in _TAKES_EFFECT and may_be_for(call, failed.step_id):
-                return failed, call
+            if call.plan < before and call.status in _TAKES_EFFECT and may_be_for(call, failed):
+                return call
         return None
 
     def _learn(self, made: Sequence[CallState]) -> None:

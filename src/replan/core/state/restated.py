@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from replan.core.calls.site import Slot
 from replan.core.ids import canonical, digest
+from replan.core.secrets.receivers import credentials_of
+from replan.core.state.made_instead import told_instead
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.written import Form, Written
 from replan.core.types import JsonObject, Step, StepId, ToolId, ToolSpec
@@ -25,6 +27,8 @@ class Again(NamedTuple):
     call: CallState
     differing: tuple[str, ...]
     """The parameters that have other values now, each with how it is written."""
+    failed: CallState | None = None
+    """It had failed as it is written, and `call` was made instead."""
 
 
 class Planned(NamedTuple):
@@ -45,14 +49,19 @@ class Restated:
     """The step, or that of the action, of this name, where it may be referred to now."""
     words: Callable[[str, int], Step | None]
     """The same as the plan of this version had it."""
+    instead: Callable[[CallState, int, ToolSpec], CallState | None] = lambda call, before, tool: None
+    """What was made instead of a failed call before a plan of this version."""
+    given: Callable[[str], bool] = lambda field: True
+    """Whether the metadata had this field when the task was begun."""
     _written: Written = field(init=False)
+    _credentials: dict[ToolId, tuple[ToolSpec, frozenset[str]]] = field(default_factory=dict)
     _seen: dict[ToolId, int] = field(default_factory=dict)
     _at: dict[tuple[ToolId, str, object], list[int]] = field(default_factory=dict)
     """By a parameter's form, and by its value: which calls of the tool have it."""
     _forms: dict[tuple[ToolId, int], dict[str, Form]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._written = Written(self.words, self.only_reads)
+        self._written = Written(self.words, self.only_reads, self.given)
 
     def only_reads(self, step: Step) -> bool:
         """True if the step has made calls, and none of them had an effect."""
@@ -81,34 +90,48 @@ class Restated:
         as the plan says, or by a part that makes up for nothing (`goes_on`), and gives something else, makes it another call.
         """
         mine = self._written.forms(step.step, now, slot, tuple(parameters))
+        behalf = self.credentials(tool)
         for done, call, theirs in self._candidates(mine, tool, parameters, made, before):
+            if goes_on and self._meant_each(call):
+                return None
             differing, same = list[str](), list[str]()
             for name in parameters.keys() | call.parameters.keys():
                 if _value(name, parameters, tool) == _value(name, call.parameters, tool):
                     same.append(name)
-                elif (form := mine.get(name)) is not None and form.may_be(theirs.get(name)):
+                elif (form := mine.get(name)) is not None and (
+                    (name in behalf and form.shown)
+                    or (form.may_be(theirs.get(name)) and not self._tells_of_another(form, step.meant))
+                ):
                     differing.append(name)
                 else:
                     break
             else:
-                if not (goes_on and _is_next(mine, parameters, differing, same)):
-                    return Again(done, _shown(mine, differing))
+                if not (goes_on and _is_next(mine, parameters, tool, behalf, differing, same)):
+                    return Again(done, _shown(mine, differing), None if done is call else call)
         return None
 
     def find_planned(
-        self, call: Planned, tool: ToolSpec, made: Sequence[CallState], before: int
+        self,
+        call: Planned,
+        tool: ToolSpec,
+        made: Sequence[CallState],
+        before: int,
+        *,
+        goes_on: bool = False,
     ) -> Again | None:
         """The same before the plan runs: one that its words alone show to be made already, with something that may be another by now."""
-        mine = call.forms
+        mine, behalf = call.forms, self.credentials(tool)
         for done, other, theirs in self._candidates(mine, tool, call.values, made, before):
+            if goes_on and self._meant_each(other):
+                return None
             for name in mine.keys() | call.values.keys() | other.parameters.keys():
                 if name in mine and mine[name].shown:
-                    if not mine[name].may_be(theirs.get(name)):
+                    if name not in behalf and not mine[name].may_be(theirs.get(name)):
                         break
                 elif _value(name, call.values, tool) != _value(name, other.parameters, tool):
                     break
             else:
-                return Again(done, _shown(mine, call.anew))
+                return Again(done, _shown(mine, call.anew), None if done is other else other)
         return None
 
     def _candidates(
@@ -122,28 +145,55 @@ class Restated:
         """The calls that may be it, each with the effect that it had itself or that was had in its place, and how it was written."""
         if not any(form.shown for form in mine.values()):
             return  # nothing is referred to: another value is another call
-        if _by_readings(mine, values) and any(form.again or form.cone.again for form in mine.values()):
+        behalf = self.credentials(tool)
+        telling = (form for name, form in mine.items() if name not in behalf)
+        if by_readings(mine, values, tool, behalf) and any(one.again or one.cone.again for one in telling):
             return  # it goes by something that is meant anew
         self._learn(tool.id, made)
         for at in self._like(tool, mine, values, len(made)):
             call = made[at]
-            done = self._done(call) if call.plan < before else None
+            done = self._done(call, before, tool) if call.plan < before else None
             if done is not None:
                 yield done, call, self._forms[tool.id, at]
 
-    def _done(self, call: CallState) -> CallState | None:
-        """The effect that this call had, or may have had; where it failed, what its step was made with in its place."""
+    def credentials(self, tool: ToolSpec) -> frozenset[str]:
+        """Parameters that tell no two calls apart: whom a call is made for, however that was found out. None where there is no other."""
+        known = self._credentials.get(tool.id)
+        if known is None or known[0] is not tool:
+            found = credentials_of(tool)
+            properties = tool.parameters.get("properties", {})
+            known = self._credentials[tool.id] = tool, found if len(found) < len(properties) else frozenset()
+        return known[1]
+
+    def _meant_each(self, call: CallState) -> bool:
+        """True if the plan has said of a call that is written so that it is another one each time."""
+        step = self.words(call.step_id, call.plan)
+        return step is not None and step.repeat and call.status in ("succeeded", "unknown")
+
+    def _tells_of_another(self, form: Form, meant: int) -> bool:
+        """True if it goes by an effect that was had anew since, and is another one: what is told of it is another, too."""
+        for name in form.cone.effects:
+            step = self.steps(name)
+            calls = step.calls.values() if step is not None else ()
+            if any(_has_effect(call) and call.effect == "once" and call.plan >= meant for call in calls):
+                return True
+        return False
+
+    def _done(self, call: CallState, before: int, tool: ToolSpec) -> CallState | None:
+        """The effect that this call had, or may have had; where it failed, what was made in its place, by its step or a later plan."""
         if call.status in ("succeeded", "unknown"):
             return call
         step = self.steps(call.step_id) if call.status == "failed" else None
         mends = (one for one in (step.every_call() if step is not None else ()) if one.slot == call.slot)
-        return next((one for one in mends if _has_effect(one) and one.plan >= call.plan), None)
+        mended = next((one for one in mends if _has_effect(one) and one.plan >= call.plan), None)
+        return mended or (self.instead(call, before, tool) if call.status == "failed" else None)
 
     def _like(self, tool: ToolSpec, mine: dict[str, Form], values: JsonObject, count: int) -> Iterable[int]:
         """The calls that may be it: those that have the parameter which the fewest have."""
         found: list[list[list[int]]] = []
+        behalf = self.credentials(tool)
         for name in mine.keys() | values.keys():
-            if _default(name, tool) is None:
+            if _default(name, tool) is None and name not in behalf:
                 keys: list[object] = [_key(values[name])] if name in values else []
                 keys += [mine[name].key] if name in mine else []
                 found.append([self._at.get((tool.id, name, key), []) for key in keys])
@@ -167,22 +217,36 @@ class Restated:
         self._seen[tool_id] = len(made)
 
 
-def _by_readings(mine: dict[str, Form], values: Iterable[str]) -> bool:
-    """True if the call has no value of its own."""
-    return all(name in mine and mine[name].shown for name in chain(mine, values))
+def by_readings(mine: dict[str, Form], values: JsonObject, tool: ToolSpec, behalf: Collection[str]) -> bool:
+    """True if only what other steps give tells which call it is: it has no value of its own, beside those on whose `behalf` it is made.
+
+    One that is the default says no more than if it were left out.
+    """
+    telling = [name for name in chain(mine, values) if name not in behalf]
+    referring = [name for name in telling if name in mine and mine[name].shown and not mine[name].own]
+    return bool(referring) and all(
+        name in referring
+        or (name in values and _default(name, tool) is not None and values[name] == _default(name, tool))
+        for name in telling
+    )
 
 
 def _is_next(
-    mine: dict[str, Form], parameters: JsonObject, differing: Sequence[str], same: Sequence[str]
+    mine: dict[str, Form],
+    parameters: JsonObject,
+    tool: ToolSpec,
+    behalf: Collection[str],
+    differing: Sequence[str],
+    same: Sequence[str],
 ) -> bool:
     """True if only a reading tells the call from another, and it has given something else: the next open invoice.
 
     Not where another reading tells which call it is, and has given the same, or where a value does that the plan before wrote.
     """
-    if not (_by_readings(mine, parameters) and all(name in parameters for name in same)):
+    if not (by_readings(mine, parameters, tool, behalf) and all(name in parameters for name in same)):
         return False
-    other = frozenset[StepId]().union(*(mine[name].cone.readings for name in differing))
-    told = (mine[name].cone.readings for name in same)
+    other = frozenset[StepId]().union(*(mine[name].cone.readings for name in differing if name not in behalf))
+    told = (mine[name].cone.readings for name in same if name in mine)
     return bool(other) and not any(readings and readings.isdisjoint(other) for readings in told)
 
 
@@ -192,6 +256,8 @@ def _shown(mine: dict[str, Form], names: Iterable[str]) -> tuple[str, ...]:
 
 def told_again(found: Again, how: str) -> str:
     """Asks what is meant by a call that was made as it is written. `how`: what has become of what it refers to."""
+    if found.failed is not None:
+        return told_instead(found.failed, found.call)
     doubt = ", nobody knows whether it took effect" if found.call.status == "unknown" else ""
     return (
         f"step {found.call.step_id!r} has made this call of {found.call.tool_id!r} as it is written here{doubt}, and "

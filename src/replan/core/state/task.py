@@ -347,22 +347,52 @@ class State:
     @property
     def restated(self) -> Restated:
         """The calls that were made, by how plans have written them."""
-        self._restated = self._restated or Restated(self.named, self.words_of)
+        self._restated = self._restated or Restated(
+            self.named, self.words_of, self._instead_of, self._was_given
+        )
         return self._restated
 
     def made_instead(
-        self, tool_id: ToolId, bases: Collection[str], before: int
+        self, tool: ToolSpec, bases: Collection[str], before: int
     ) -> tuple[CallState, CallState] | None:
-        """A failed call of one of these contents, and an effect of the tool that a later plan, before this version, has had instead."""
-        made = self.made.get(tool_id)
-        known = self._instead.setdefault(tool_id, MadeInstead())
-        return known.find(made, bases, before, self._may_be_for) if made else None
+        """A failed call of one of these contents, and the effect that a later plan, before this version, may have had instead."""
+        made = self.made.get(tool.id)
+        failed = self._tried(tool.id).failed(made, bases) if made else None
+        instead = None if failed is None else self._instead_of(failed, before, tool)
+        return None if failed is None or instead is None else (failed, instead)
 
-    def _may_be_for(self, call: CallState, lacks: StepId) -> bool:
-        """True if the call may be in place of what this step lacks: no part makes up for anything, and a plan may say what for it is."""
+    def _instead_of(self, failed: CallState, before: int, tool: ToolSpec) -> CallState | None:
+        """By the same tool, or by one that is declared to do the same."""
+        for name in (failed.tool_id, *tool.substitutes):
+            made = self.made.get(name)
+            found = self._tried(name).new(made, failed, before, self._may_be_for) if made else None
+            if found is not None:
+                return found
+        return None
+
+    def _tried(self, tool_id: ToolId) -> MadeInstead:
+        return self._instead.setdefault(tool_id, MadeInstead())
+
+    def _may_be_for(self, call: CallState, failed: CallState) -> bool:
+        """True if the call may be in place of the failed one: no part makes up for anything, a plan may say what for it is, and
+        what was planned beside the failed one is there for itself."""
         step = self.words_of(call.step_id, call.plan)
-        said = step.instead_of if step is not None else ()
-        return lacks in said if said else call.plan not in self.continued
+        if step is not None and step.instead_of:
+            return failed.step_id in step.instead_of
+        return call.plan not in self.continued and (step is None or not self._was_planned(step, failed))
+
+    def _was_planned(self, step: Step, failed: CallState) -> bool:
+        mine = step.tool, step.parameters, step.for_each, step.actions
+        return any(
+            (one.step.tool, one.step.parameters, one.step.for_each, one.step.actions) == mine
+            for one in self.every_step()
+            if one.step.step_id != failed.step_id
+            and one.born <= failed.plan
+            and not 0 < one.gone <= failed.plan
+        )
+
+    def _was_given(self, name: str) -> bool:
+        return self.submitted is None or name in self.submitted.metadata
 
     def mended(self, bases: Collection[str], before: int) -> tuple[StepState, CallState] | None:
         """A step in which a call of one of these contents had failed, and the effect that it had in other words before this version."""

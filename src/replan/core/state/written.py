@@ -41,6 +41,8 @@ class Cone(NamedTuple):
     """The steps and actions that only read."""
     again: bool = False
     """Among them is an effect that is had once more."""
+    effects: frozenset[StepId] = _NONE
+    """The steps and actions that have an effect, and do not say that they mean it once more."""
 
 
 class Form(NamedTuple):
@@ -55,22 +57,28 @@ class Form(NamedTuple):
     """Its references; empty for a value."""
     again: bool = False
     """It refers to a reading that the plan says it makes again."""
+    own: bool = False
+    """It is an object or a list with values of its own beside them."""
 
     @property
     def key(self) -> str:
         """The same for all that may be written alike."""
-        return digest(canonical(sorted(self.cone.choices)))
+        return _key(self.cone)
 
     def may_be(self, other: Form | None) -> bool:
         """True if nothing that plans have written tells the two apart."""
-        if other is None or self.cone.choices != other.cone.choices:
-            return False
+        if other is None or self.cone.choices != other.cone.choices or self.cone.again:
+            return False  # what is told of an effect that is had once more is told of another one
         if self.text != other.text and _BLANK not in (self.text, other.text):
             return False
         if shared := self.paths.keys() & other.paths.keys():
             return all(self.paths[tools] == other.paths[tools] for tools in shared)
         on_the_way = not self.cone.tools.isdisjoint(other.cone.tools)  # one reading more stands between
         return on_the_way or _all(self.paths) == _all(other.paths)
+
+
+def _key(cone: Cone) -> str:
+    return digest(canonical(sorted(cone.choices)))
 
 
 def _all(paths: Mapping[str, frozenset[str]]) -> frozenset[str]:
@@ -85,6 +93,8 @@ class Written:
     """The step, or that of the action, of this name, as the plan of this version has it."""
     only_reads: Callable[[Step], bool]
     """Whether the step has no effect, as far as is known."""
+    given: Callable[[str], bool] = lambda field: True
+    """Whether the metadata had this field when the task was begun: what tools have written there is no choice."""
     _cones: dict[tuple[int, str], Cone] = field(default_factory=dict)
     _latest: tuple[Step, int, Slot, tuple[str, ...], dict[str, Form]] | None = None
     """What was looked at last: the items of a list are written in the same words."""
@@ -125,6 +135,9 @@ class Written:
         found = [self._of(ref, version) for ref in heads]
         blank = rewritten(written, _blank)
         shape = [] if isinstance(blank, str) else [digest(canonical(blank))]
+        order = (
+            [f" {_key(one)}" for one in found] if len(found) > 1 else []
+        )  # "copy A to B" is not "copy B to A"
         paths: dict[str, set[str]] = {}
         for ref, step in zip(heads, (self.words(ref.head, version) for ref in heads), strict=True):
             tools = " ".join(sorted(_tools(step, ref))) if step is not None else meaning(ref)
@@ -135,11 +148,13 @@ class Written:
                 _NONE.union(*(one.tools for one in found)),
                 _NONE.union(*(one.readings for one in found)),
                 any(one.again for one in found),
+                _NONE.union(*(one.effects for one in found)),
             ),
-            blank if isinstance(blank, str) else shape[0],
+            "".join([blank if isinstance(blank, str) else shape[0], *order]),
             {tools: frozenset(texts) for tools, texts in paths.items()},
             ", ".join(dict.fromkeys(ref.raw for ref in heads)),
             any(self._is_made_again(ref, version) for ref in heads),
+            not isinstance(blank, str) and any(one != _BLANK for one in _leaves(blank)),
         )
 
     def _is_made_again(self, ref: Reference, version: int) -> bool:
@@ -150,7 +165,8 @@ class Written:
         """What a reference goes by."""
         step = self.words(ref.head, version) if depth < _DEEP else None
         if step is None:
-            return Cone(frozenset([meaning(ref)]))
+            by_tools = ref.head == "metadata" and bool(ref.path) and not self.given(ref.path)
+            return Cone() if by_tools else Cone(frozenset([meaning(ref)]))
         return self._cone(step, version, _action(step, ref), depth + 1)
 
     def _cone(self, step: Step, version: int, alone: Action | None, depth: int) -> Cone:
@@ -166,12 +182,13 @@ class Written:
         if reads:
             own.update(self._changes(step, meant, version))
         parts = [self._of(ref, version, depth) for ref in references(written) if ref.head not in _OF_ITEM]
+        again = not reads and (step.repeat or any(one.repeat for one in meant))
         found = Cone(
             _NONE.union(own, *(one.choices for one in parts)),
             _NONE.union([one.tool for one in meant], *(one.tools for one in parts)),
             _NONE.union([name] if reads else [], *(one.readings for one in parts)),
-            (not reads and (step.repeat or any(one.repeat for one in meant)))
-            or any(one.again for one in parts),
+            again or any(one.again for one in parts),
+            _NONE.union([] if reads or again else [name], *(one.effects for one in parts)),
         )
         self._cones[version, name] = found
         return found
@@ -213,7 +230,8 @@ def _chooses(written: list[Any]) -> bool:
     calls, items = written
     given = listed(items) if items else None
     return any(
-        value != _BLANK for value in _leaves(rewritten([[one for _, one in calls], given or []], _blank))
+        value != _BLANK
+        for value in _leaves(rewritten([[one for _, one in calls], given or []], lambda ref: _BLANK))
     )
 
 

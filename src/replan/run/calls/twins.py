@@ -58,7 +58,7 @@ def mended_before(step: StepState, slot: Slot, tool: ToolSpec, bases: Collection
     known = step.calls.get(slot)
     if known is not None and known.status != "failed":
         return ""  # it is under way
-    return failed_before(state, tool.id, bases, step.meant)
+    return failed_before(state, tool, bases, step.meant)
 
 
 def _deeds(step: Step, state: State, tools: Tools) -> list[Deed]:
