@@ -125,6 +125,25 @@ async def test_an_endpoint_that_takes_no_such_limit_is_asked_without_it_from_the
     assert all(body["stream"] for body in server.requests), "nothing else is left out"
 
 
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (402, "This request requires more credits. You requested up to 17300, but can only afford 4000."),
+        (413, "Request too large: tokens per minute: Limit 6000, Requested 20000"),
+        (429, "Request too large: reduce max_tokens"),
+        (403, "max_tokens is over what this key allows"),
+    ],
+)
+async def test_a_refusal_for_the_sake_of_what_an_answer_may_take_is_asked_again_without_a_limit(
+    tmp_path: Path, status: int, message: str
+) -> None:
+    faults = [EndpointFault(status=status, message=message)]
+    with ScriptedEndpoint(SCRIPT, faults=faults) as server:
+        async with replan(server, tmp_path, budget=Budget(max_tokens=20_000)) as made:
+            assert (await made.run("do it")).is_success
+    assert ["max_tokens" in body for body in server.requests][:2] == [True, False]
+
+
 async def test_without_any_limit_an_answer_is_read_up_to_what_the_largest_models_say() -> None:
     asked = ModelRequest(
         role="planning",

@@ -36,6 +36,10 @@ _REFUSING = frozenset({400, 415, 422, 501})
 """May be meant for any part of the request."""
 _REFUSING_IN_WORDS = frozenset({404, 405, 500})
 """Mean something else, unless they name a part of the request."""
+_TOO_MUCH = frozenset({402, 413})
+"""Some count what an answer may take at most, and not what it takes: whoever cannot pay for that, or may not ask it in a minute, is refused."""
+_TOO_MUCH_IN_WORDS = frozenset({403, 429})
+"""The same where they name it."""
 _LOST_STREAMS = 2
 """Connections lost in the middle of a stream, with a whole answer afterwards, until streams are left alone."""
 
@@ -189,6 +193,9 @@ class Climb:
     def _named(self, status: int, said: str) -> Iterator[Way]:
         """The ways without what the refusal names."""
         way = self.way
+        counted = status in _TOO_MUCH or (status in _TOO_MUCH_IN_WORDS and _ABOUT_LENGTH.search(said))
+        if way.bounded and counted:
+            yield way._replace(bounded=False)
         if status not in _REFUSING and status not in _REFUSING_IN_WORDS:
             return
         if way.bounded and _ABOUT_LENGTH.search(said):
