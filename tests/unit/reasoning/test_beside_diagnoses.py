@@ -10,6 +10,7 @@ import pytest
 
 from replan.core.data.taken_back import takes_back
 from replan.core.reflection import StepReflection
+from replan.reasoning.diagnosis.action_names import ACTION_FIELDS, STEP_FIELDS
 from replan.reasoning.diagnosis.reflector import reflect_on_step
 from replan.reasoning.prompting.recovery_view import FailureView
 
@@ -49,6 +50,8 @@ async def asked(
         {"suggested_action": {**RETRY, "when": "the user agrees"}},
         {"suggested_action": {**RETRY, "only_if": "A6 is meant"}},
         {"suggested_action": {**RETRY, "requires_approval": True}},
+        {**A6, "requires_approval": True},
+        {**A6, "needsApproval": "yes"},
         {"diagnosis": A6, "approved": False},
         {"suggested_action": {"type": "retry_with_tool", "data": {**OTHER["data"], "approved": "no"}}},
     ],
@@ -77,6 +80,7 @@ async def test_a_call_beside_a_no_or_a_question_is_not_made_however_often_it_is_
         {**A6, "should_retry": False},
         {**A6, "can_be_made_again": False},
         {"suggested_action": {**RETRY, "retry": False}},
+        {**A6, "fix": GIVE_UP["suggested_action"]},
         {"diagnosis": {**A6, "is_recoverable": 0}},
     ],
     ids=str,
@@ -109,6 +113,11 @@ async def test_what_may_take_a_call_back_is_asked_about_once(
         {**A6, "attempt": 0, "alternative_solutions": "no", "analysis": "no"},
         {"suggested_action": "retry_with_params", "data": DATA},
         {"suggested_action": {"retry_with_params": DATA}},
+        {"suggested_action": {"type": "retry_with_params"}, "data": DATA},
+        {**A6, "action": "retry_with_params", "data": DATA},
+        {**A6, "next_action": {"type": "retry_with_parameters", "data": {"parameters": DATA}}},
+        {"suggested_action": {**RETRY, "parameters": DATA, "action_type": "retry_params"}},
+        {**A6, "requires_approval": False},
     ],
     ids=str,
 )
@@ -163,6 +172,18 @@ def test_words_that_say_that_nothing_was_done_take_back_what_says_that_it_was(wo
         {**A6, "is_recoverable": True, "isRecoverable": False},
         {"suggested_action": {**RETRY, "Type": "trigger_overall_reflection"}},
         {"suggested_action": {**RETRY, "Data": {"size": "A9"}}},
+        {**A6, "type": "trigger_overall_reflection"},
+        {**A6, "data": {"size": "A9"}},
+        {**A6, "recoverable": False, "is_recoverable": True},
+        {**A6, "action": "give_up"},
+        {"action": RETRY, "next_action": GIVE_UP["suggested_action"]},
+        {
+            "suggested_action": {
+                **OTHER,
+                "data": {**OTHER["data"], "params": {"size": "A9"}, "args": {"size": "A6"}},
+            }
+        },
+        {"suggested_action": "retry_with_params", "data": DATA, "parameters": {"size": "A9"}},
     ],
     ids=str,
 )
@@ -171,4 +192,39 @@ async def test_two_spellings_that_say_two_things_are_no_call_however_often_they_
 ) -> None:
     count, last, left = await asked(script, failure_view(), answer, answer)
     assert (count, last) == (2, None)
+    assert "which is the same field" in " ".join(left)
+
+
+@pytest.mark.parametrize("name", STEP_FIELDS["suggested_action"])
+async def test_every_name_that_is_read_as_the_action_is_compared_with_it(
+    name: str, script: Any, failure_view: Build
+) -> None:
+    count, last, left = await asked(script, failure_view(), {name: RETRY})
+    assert (count, left) == (1, ())
+    assert last is not None
+    assert last.suggested_action.data == DATA
+    for other in (GIVE_UP["suggested_action"], {**RETRY, "data": {"size": "A9"}}, "give_up"):
+        _, last, left = await asked(script, failure_view(), *[{**A6, name: other}] * 2)
+        assert last is None
+        assert "which is the same field" in " ".join(left)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "other"),
+    [
+        *((name, "retry_with_params", "give_up") for name in (*ACTION_FIELDS["type"], "name", "kind")),
+        *((name, DATA, {"size": "A9"}) for name in ACTION_FIELDS["data"]),
+    ],
+)
+async def test_every_name_that_is_read_as_a_field_of_the_action_is_compared_with_it(
+    name: str, value: Any, other: Any, script: Any, failure_view: Build
+) -> None:
+    own = "data" if name in ACTION_FIELDS["data"] else "type"
+    alone = {key: said for key, said in RETRY.items() if key != own} | {name: value}
+    count, last, left = await asked(script, failure_view(), {"suggested_action": alone})
+    assert (count, left) == (1, ())
+    assert last is not None
+    assert last.suggested_action.data == DATA
+    _, last, left = await asked(script, failure_view(), *[{"suggested_action": {**RETRY, name: other}}] * 2)
+    assert last is None
     assert "which is the same field" in " ".join(left)

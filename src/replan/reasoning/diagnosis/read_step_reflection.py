@@ -10,11 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from replan.core.data.spellings import one_spelling
 from replan.core.data.taken_back import Beside, said_beside
-from replan.core.plan.fields import INSTEAD_OF_STEPS, STEP_FIELDS
+from replan.core.plan.fields import INSTEAD_OF_STEPS
+from replan.core.plan.fields import STEP_FIELDS as PLAN_STEP_FIELDS
 from replan.core.reflection import (
-    ACTION_TYPES,
     RETRIES,
     ActionType,
     StepReflection,
@@ -22,6 +21,17 @@ from replan.core.reflection import (
 )
 from replan.core.secrets import MASK
 from replan.core.types import Category, JsonObject, ToolSpec
+from replan.reasoning.diagnosis.action_names import (
+    ACTION_FIELDS,
+    ACTIONS,
+    PARAMETERS,
+    STEP_FIELDS,
+    TOOL_ID,
+    action_in,
+    names_another,
+    two_meanings,
+    word_and_data,
+)
 from replan.reasoning.prompting.ask import Violations
 from replan.reasoning.prompting.read_values import (
     fold,
@@ -37,43 +47,10 @@ from replan.reasoning.prompting.read_values import (
 from replan.reasoning.prompting.recovery_view import FailureView
 from replan.reasoning.prompting.tool_names import ToolNames
 
-_STEP_FIELDS = {
-    "suggested_action": ("action", "suggestion", "proposed_action", "recommended_action", "next_action"),
-    "root_cause_category": ("category", "error_category", "cause_category"),
-    "root_cause": ("cause", "reason"),
-    "is_recoverable": ("recoverable",),
-    "confidence": ("confidence_score",),
-    "analysis": ("reflection", "reasoning", "explanation"),
-    "alternative_solutions": ("alternatives",),
-    "improvement_suggestions": ("improvements", "suggestions"),
-}
-_RECOVERABLE = {"is_recoverable", *_STEP_FIELDS["is_recoverable"]}
-_CONDITIONS = frozenset(name for own in ("when", "requires_approval") for name in (own, *STEP_FIELDS[own]))
+_RECOVERABLE = {"is_recoverable", *STEP_FIELDS["is_recoverable"]}
+_WANTING_A_YES = frozenset(("requires_approval", *PLAN_STEP_FIELDS["requires_approval"]))
+_CONDITIONS = _WANTING_A_YES | {"when", *PLAN_STEP_FIELDS["when"]}
 """What a step may be bound to; a retry is made at once, so beside one it says that it is not meant so."""
-_GIVING_UP = {
-    "stop", "abort", "give_up", "ask_user", "ask", "fail", "none", "cancel", "terminate", "end", "escalate",
-    "skip", "skip_step", "ask_human", "ask_person", "manual_intervention", "user_intervention", "wait",
-    "overall_reflection", "reflect", "trigger_reflection",
-}  # fmt: skip
-"""A step never ends a task: whoever would like it to is heard by the overall reflection."""
-_ACTIONS: dict[str, ActionType] = {
-    **{name: name for name in ACTION_TYPES},
-    **dict.fromkeys(_GIVING_UP, "trigger_overall_reflection"),
-    "retry_with_parameters": "retry_with_params",
-    "retry_with_new_params": "retry_with_params",
-    "retry_with_different_params": "retry_with_params",
-    "retry_params": "retry_with_params",
-    "retry_with_different_tool": "retry_with_tool",
-    "retry_with_another_tool": "retry_with_tool",
-    "switch_tool": "retry_with_tool",
-    "use_tool": "retry_with_tool",
-    "repair": "repair_step",
-    "replan_single_step": "repair_step",
-    "replan_task": "replan",
-    "full_replan": "replan",
-    "verify": "verify_outcome",
-    "settle": "settle_outcome",
-}
 _WORDS: dict[ActionType, str] = {
     "repair_step": "hint",
     "replan": "advice",
@@ -81,8 +58,6 @@ _WORDS: dict[ActionType, str] = {
 }
 """Actions whose data are one text, and what it is called."""
 _TEXT_NAMES = ("hint", "advice", "summary", "reason", "text", "message", "description", "instructions")
-_TOOL_ID = ("tool", "tool_name", "name", "id", "new_tool", "new_tool_id")
-_PARAMETERS = ("params", "new_params", "new_parameters", "updated_params", "updated_parameters", "arguments", "args", "input")  # fmt: skip
 _CATEGORIES: tuple[Category, ...] = get_args(Category)
 _OUTSIDE = ("server_error", "external_error")
 _WORDS_OF_CONFIDENCE = {"certain": 1.0, "very_high": 0.95, "high": 0.9, "medium": 0.6, "moderate": 0.6, "low": 0.3, "very_low": 0.1}  # fmt: skip
@@ -95,9 +70,10 @@ _CUT = re.compile(r"… \(\d+ characters\)$")
 
 def read_step_reflection(answer: Any, view: FailureView) -> StepReflection:
     """The diagnosis of a step. The shape of the action's data is as `SuggestedAction` says, or it is refused."""
-    answer = inside(answer, _STEP_FIELDS, "suggested_action")
-    found = named(answer, _STEP_FIELDS)
-    _check_spellings(answer, opened(found.get("suggested_action")))
+    answer = inside(answer, STEP_FIELDS, "suggested_action")
+    found = named(answer, STEP_FIELDS)
+    if twice := list(two_meanings(answer, view.tool, view.tools)):
+        raise Violations([f"the diagnosis has {fault}" for fault in twice[:_MOST_TOLD]])
     if noes := _beside_retry(answer).denying:
         raise Violations(
             [
@@ -120,15 +96,6 @@ def read_step_reflection(answer: Any, view: FailureView) -> StepReflection:
         alternative_solutions=texts(found.get("alternative_solutions")),
         improvement_suggestions=texts(found.get("improvement_suggestions")),
     )
-
-
-def _check_spellings(answer: JsonObject, action: Any) -> None:
-    """`Violations` where two spellings of one field say two things: whether a call is made must not hang on which is read."""
-    _, twice = one_spelling(answer, ("suggested_action", "is_recoverable"))
-    if isinstance(action, dict):
-        twice += [f"suggested_action with {fault}" for fault in one_spelling(action, ("type", "data"))[1]]
-    if twice:
-        raise Violations([f"the diagnosis has {fault}" for fault in twice])
 
 
 def _category(value: Any) -> Category:
@@ -168,8 +135,8 @@ def _fraction(number: float) -> float:
 
 
 def _action(raw: Any, answer: JsonObject, view: FailureView) -> SuggestedAction:
-    word, data = _word_and_data(raw, answer)
-    kind = _ACTIONS.get(fold(word))
+    word, data = word_and_data(raw, answer)
+    kind = ACTIONS.get(fold(word))
     if kind is None:
         if word is None or word == "":
             raise Violations([f"the answer has no suggested_action; it is one of {', '.join(view.allowed)}"])
@@ -179,25 +146,23 @@ def _action(raw: Any, answer: JsonObject, view: FailureView) -> SuggestedAction:
 
 def beside_a_step(answer: Any) -> Sequence[str]:
     """What is said beside the fields of a diagnosis that makes a call, or settles one, and may say otherwise."""
-    answer = inside(answer, _STEP_FIELDS, "suggested_action")
-    word, data = _word_and_data(named(answer, _STEP_FIELDS).get("suggested_action"), answer)
+    answer = inside(answer, STEP_FIELDS, "suggested_action")
+    word, data = word_and_data(named(answer, STEP_FIELDS).get("suggested_action"), answer)
     data = opened(data)
-    if _ACTIONS.get(fold(word)) == "settle_outcome":
+    if ACTIONS.get(fold(word)) == "settle_outcome":
         return _beside_settlement(data).unknown if isinstance(data, dict) else ()
     return _beside_retry(answer).unknown
 
 
 def _beside_retry(answer: JsonObject) -> Beside:
     """What is said beside a retry: of the diagnosis, of its action, and of the call by another tool."""
-    raw = opened(named(answer, _STEP_FIELDS).get("suggested_action"))
-    if isinstance(raw, list) and len(raw) == 1:
-        raw = raw[0]
-    word, data = _word_and_data(raw, answer)
-    kind, data = _ACTIONS.get(fold(word)), opened(data)
+    raw = action_in(named(answer, STEP_FIELDS).get("suggested_action"))
+    word, data = word_and_data(raw, answer)
+    kind, data = ACTIONS.get(fold(word)), opened(data)
     if kind is None or kind not in RETRIES:
         return Beside()
     parts = [(answer, _OF_DIAGNOSES)] if isinstance(raw, dict) or "data" in answer else []
-    if isinstance(raw, dict) and raw.get("data") and fold(next(iter(raw))) not in _ACTIONS:
+    if isinstance(raw, dict) and raw.get("data") and fold(next(iter(raw))) not in ACTIONS:
         parts.append((raw, _OF_ACTIONS))
     if kind == "retry_with_tool" and isinstance(data, dict):
         parts.append((data, _OF_CALLS))
@@ -206,15 +171,24 @@ def _beside_retry(answer: JsonObject) -> Beside:
         f"{key}: {text(value)[:60]}"
         for part, _ in parts
         for key, value in part.items()
-        if (fold(key) in INSTEAD_OF_STEPS or (part is not answer and fold(key) in _CONDITIONS))
+        if (
+            fold(key) in INSTEAD_OF_STEPS
+            or (part is not answer and fold(key) in _CONDITIONS)
+            or fold(key) in _WANTING_A_YES
+        )
         and spoken(value)
     ]
     unknown = [
         *_against_a_retry(answer, [part for part, _ in parts]),
+        *(
+            f"{key}: {text(value)[:60]}"
+            for key, value in answer.items()
+            if fold(key) not in _OF_DIAGNOSES and names_another(value, kind)
+        ),
         *(one for found in said for one in found.unknown),
     ]
     denying = dict.fromkeys([*asks, *(one for found in said for one in found.denying)])
-    return Beside(tuple(one for one in unknown if one not in denying), tuple(denying))
+    return Beside(tuple(one for one in dict.fromkeys(unknown) if one not in denying), tuple(denying))
 
 
 def _against_a_retry(answer: JsonObject, parts: Sequence[JsonObject]) -> list[str]:
@@ -223,8 +197,8 @@ def _against_a_retry(answer: JsonObject, parts: Sequence[JsonObject]) -> list[st
     What is to be made again is recoverable, should be retried, and so on: a false beside it says otherwise. That a cause outside
     cannot be recovered from goes with its category.
     """
-    outside = _category(named(answer, _STEP_FIELDS).get("root_cause_category")) in _OUTSIDE
-    told = {*_OF_FAILURES, *_OF_DIAGNOSES} - (set() if outside else _RECOVERABLE)
+    outside = _category(named(answer, STEP_FIELDS).get("root_cause_category")) in _OUTSIDE
+    told = {*_OF_FAILURES, *_OF_DIAGNOSES, *_WANTING_A_YES} - (set() if outside else _RECOVERABLE)
     return [
         f"{key}: {value}"
         for part in parts
@@ -240,47 +214,14 @@ def _is_number(value: Any) -> bool:
 
 
 def _without_failure(part: JsonObject) -> JsonObject:
-    """It without what a diagnosis says of the failure that it is about."""
+    """It without what a diagnosis says of the failure that it is about, and without a yes that is not wanted."""
     return {
         key: value
         for key, value in part.items()
-        if fold(key) not in _OF_FAILURES and not (fold(key) in _STATES and fold(value) in _FAILED)
+        if fold(key) not in _OF_FAILURES
+        and not (fold(key) in _STATES and fold(value) in _FAILED)
+        and not (fold(key) in _WANTING_A_YES and truth(value) is False)
     }
-
-
-def _word_and_data(raw: Any, answer: JsonObject) -> tuple[Any, Any]:
-    """The action and its data: in `data`, beside its type, or (where it is a bare word) beside itself."""
-    raw = opened(raw)
-    if isinstance(raw, list) and len(raw) == 1:
-        raw = raw[0]
-    word, data = raw, None
-    if isinstance(raw, dict):
-        word, data = _taken_apart(raw)
-    elif raw is None and "type" in answer:
-        word, data = answer["type"], answer.get("data")
-    elif isinstance(raw, str):
-        data = _beside(answer)
-    return word, data
-
-
-def _taken_apart(raw: JsonObject) -> tuple[Any, Any]:
-    """The type and the data of an action given as an object."""
-    key = next((key for key in raw if fold(key) in ("type", "action", "action_type")), None)
-    if key is None and fold(raw.get("name")) in _ACTIONS:
-        key = "name"
-    if key is None:
-        if len(raw) == 1 and fold(next(iter(raw))) in _ACTIONS:  # {"repair_step": {…}}
-            return next(iter(raw.items()))
-        return None, None
-    beside = {name: value for name, value in raw.items() if name not in (key, "data")}
-    return raw[key], raw.get("data") or beside
-
-
-def _beside(answer: JsonObject) -> Any:
-    if "data" in answer:
-        return answer["data"]
-    known = {*_STEP_FIELDS, *(other for others in _STEP_FIELDS.values() for other in others)}
-    return {key: value for key, value in answer.items() if fold(key) not in known}
 
 
 def _data(kind: ActionType, data: Any, view: FailureView) -> JsonObject:
@@ -331,16 +272,16 @@ def _unwrapped(data: JsonObject, tool: ToolSpec | None) -> JsonObject:
     has = (tool.parameters.get("properties") or {}) if tool is not None else {}
     for key, value in data.items():
         inner = opened(value)
-        if key not in has and fold(key) in ("parameters", *_PARAMETERS) and isinstance(inner, dict):
+        if key not in has and fold(key) in ("parameters", *PARAMETERS) and isinstance(inner, dict):
             # what stands beside it may only say again which tool it is, or why
             others = {fold(name) for name in data if name != key}
-            if others <= {"tool_id", *_TOOL_ID, *_TEXT_NAMES} and _same_tool(data, tool):
+            if others <= {"tool_id", *TOOL_ID, *_TEXT_NAMES} and _same_tool(data, tool):
                 return inner
     return data
 
 
 def _same_tool(data: JsonObject, tool: ToolSpec | None) -> bool:
-    given = named(data, {"tool_id": _TOOL_ID}).get("tool_id")
+    given = named(data, {"tool_id": TOOL_ID}).get("tool_id")
     return given is None or (tool is not None and ToolNames([tool]).find(str(given)) is not None)
 
 
@@ -350,7 +291,7 @@ def _unseen(name: str, value: Any, shown: JsonObject) -> bool:
 
 
 def _tool_call(kind: ActionType, data: JsonObject, view: FailureView) -> JsonObject:
-    found = named(data, {"tool_id": _TOOL_ID, "parameters": _PARAMETERS})
+    found = named(data, {"tool_id": TOOL_ID, "parameters": PARAMETERS})
     tool = opened(found.get("tool_id"))
     if isinstance(tool, dict):  # {"tool": {"id": …, "parameters": {…}}}
         return _tool_call(kind, {**{k: v for k, v in found.items() if k == "parameters"}, **tool}, view)
@@ -372,12 +313,20 @@ _SETTLEMENT_FIELDS = {
     "evidence": ("quote", "proof", "reason"),
 }
 _OF_DIAGNOSES = (
-    *_STEP_FIELDS,
-    *(name for names in _STEP_FIELDS.values() for name in names),
+    *STEP_FIELDS,
+    *(name for names in STEP_FIELDS.values() for name in names),
     *("type", "data", "step_id", "action_id", "tool", "tool_id", "tool_name", "attempt", "attempts"),
 )
-_OF_CALLS = ("tool_id", *_TOOL_ID, "parameters", *_PARAMETERS)
-_OF_ACTIONS = ("type", "action", "action_type", "data", "tool_id", *_TOOL_ID, "step_id", "confidence")
+_OF_CALLS = ("tool_id", *TOOL_ID, "parameters", *PARAMETERS)
+_OF_ACTIONS = (
+    *ACTION_FIELDS,
+    *ACTION_FIELDS["type"],
+    *ACTION_FIELDS["data"],
+    "tool_id",
+    *TOOL_ID,
+    "step_id",
+    "confidence",
+)
 _STATES = ("status", "state", "outcome", "result")
 _FAILED = ("failed", "failure", "fail", "error", "errored", "unsuccessful", "incomplete", "invalid")
 _OF_FAILURES = (
