@@ -49,6 +49,37 @@ async def judge(talk: Any, schema: Any = None, steps: Any = STEPS, **more: Any) 
     return await evaluate(talk, task=TASK, plan=PLAN, steps=steps, output_schema=schema, **more)
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        {"is_successful": "isSuccessful"},
+        {"overall_score": "Overall_Score", "dimensions": "Dimensions"},
+        {
+            "is_successful": "is successful",
+            "overall_score": "overallScore",
+            "dimensions": "DIMENSIONS",
+            "final_output": "finalOutput",
+        },
+    ],
+    ids=str,
+)
+async def test_a_field_in_another_spelling_is_that_field(
+    script: Any, spelled: dict[str, str], wrapped: bool
+) -> None:
+    said = {spelled.get(key, key): value for key, value in answer().items()}
+    found = await judge(script({"evaluation": said} if wrapped else said))
+    assert (found.overall_score, found.is_successful, found.final_output) == (90, True, "They cost 12.75.")
+
+
+async def test_two_spellings_of_a_yes_that_say_two_things_are_none(script: Any) -> None:
+    said = answer()
+    del said["is_successful"]
+    torn = {**said, "isSuccessful": True, "IsSuccessful": False}
+    with pytest.raises(AnswerInvalid):
+        await judge(script(torn, torn))
+
+
 async def test_a_judgement_costs_one_call_and_carries_the_answer(script: Any) -> None:
     talk = script(answer(correctness="97%"))
     found = await judge(talk)

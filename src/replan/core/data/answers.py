@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from replan.core.data.for_readers import NOTHING
+from replan.core.data.for_readers import NOTHING, folded
 from replan.core.data.lead_ins import is_call_of_answer, is_wrapper
 from replan.core.data.native_calls import calls_in
 from replan.core.data.read_json import Unreadable, read_alone
@@ -114,7 +114,12 @@ _SAID_TWICE = frozenset(
 
 
 def _count(value: Any, needed: Sequence[str]) -> int:
-    return sum(key in value for key in needed) if isinstance(value, dict) else 0
+    """How many of these fields it has, however they are spelled."""
+    if not isinstance(value, dict):
+        return 0
+    missing = [key for key in needed if key not in value]
+    spelled = {folded(key) for key in value} if missing and len(value) <= _MANY else ()
+    return len(needed) - sum(folded(key) not in spelled for key in missing)
 
 
 def _inside(value: Any, *, in_any: bool) -> Iterator[tuple[Any, JsonObject]]:

@@ -56,3 +56,14 @@ def one_spelling(raw: Mapping[str, Any], names: Iterable[str]) -> tuple[JsonObje
         if fault := found.take(own.get(folded(key), key), key, value):
             faults.append(fault)
     return found.fields, faults
+
+
+def spelled_as_asked(raw: Mapping[str, Any], names: Iterable[str]) -> JsonObject:
+    """The object with each of these fields that it lacks by its own name, where it has it in one other spelling."""
+    lacking = {folded(name): name for name in names if name not in raw}
+    found: dict[str, list[str]] = {}
+    for key in raw if lacking else ():
+        if folded(key) in lacking:
+            found.setdefault(folded(key), []).append(key)
+    own = {keys[0]: lacking[plain] for plain, keys in found.items() if len(keys) == 1}
+    return {own.get(key, key): value for key, value in raw.items()}

@@ -10,6 +10,7 @@ from replan.beside import beside
 from replan.core.data.answers import all_meant
 from replan.core.data.pieces import ANSWER_AT_ONCE
 from replan.core.data.read_json import Unreadable
+from replan.core.data.spellings import spelled_as_asked
 from replan.core.data.standing import Standing, answers_in
 from replan.core.data.taken_back import refusal_to_readers, takes_back
 from replan.core.types import JsonObject, Role
@@ -235,7 +236,10 @@ def _values(text: str, keys: _Keys) -> list[Standing]:
         answers = answers_in(text)
     except Unreadable as error:
         raise Unread([str(error)]) from None
-    found = all_meant([one.value for one in answers], keys.needed)
+    found = [
+        spelled_as_asked(one, keys.needed) if isinstance(one, dict) else one
+        for one in all_meant([one.value for one in answers], keys.needed)
+    ]
     if len(found) != len(answers):  # several calls are one plan
         quoted = any(one.quoted for one in answers)
         return [Standing(one, answers[0].words, quoted) for one in found]
