@@ -669,6 +669,50 @@ def test_judged_by_steps_words_make_no_success(answer: Any) -> None:
     assert ran.result.status == "failed"
 
 
+BESIDE: list[dict[str, Any]] = [
+    {"error": "no mail tool"},
+    {"steps": [], "reasoning": "I will not order any."},
+    {"steps": [], "note": "The order is still to be made."},
+    {"steps": [], "status": "partial"},
+]
+
+
+@pytest.mark.parametrize("answer", BESIDE)
+def test_judged_by_steps_what_is_said_beside_no_steps_is_told_once_and_then_is_the_reason(
+    answer: Any,
+) -> None:
+    said = str(list(answer.values())[-1])
+    ran = run({"execution_plan": [LOOK, answer, answer]}, evaluation="steps")
+    assert ran.result.status == "failed"
+    assert asked(ran) == ["execution_plan"] * 3
+    assert said in (ran.result.reason or "")
+    ran = run({"execution_plan": [LOOK, answer, plan()]}, evaluation="steps")
+    assert ran.result.succeeded, "nothing is left, said as it is to be said"
+
+
+@pytest.mark.parametrize("answer", BESIDE)
+def test_who_judges_is_told_all_that_a_planner_says_beside_no_steps(answer: Any) -> None:
+    ran = run({"execution_plan": [LOOK, answer]})
+    assert asked(ran) == ["execution_plan", "execution_plan", "evaluation"]
+    assert str(list(answer.values())[-1]) in ran.model.requests[-1].turns[0].text
+
+
+@pytest.mark.parametrize("judge", ["model", "steps"])
+def test_a_question_beside_no_steps_is_put_to_a_person_or_is_the_reason(judge: str) -> None:
+    answers = {"execution_plan": [LOOK, *[{"message": "To which address?"}] * 2]}
+
+    async def waits() -> str:
+        made = await bench(tools(), {"evaluation": verdict(), **answers})
+        ran = await made.run(evaluation=judge, interactive=True)
+        assert ran.result.status == "waiting"
+        return ran.result.waiting_for[0].text
+
+    assert virtual_time(waits()) == "To which address?"
+    ran = run(answers, evaluation=judge)
+    assert ran.result.status == "failed"
+    assert "To which address?" in (ran.result.reason or "")
+
+
 def test_a_rest_that_cannot_be_done_is_told_at_once() -> None:
     ran = run({"execution_plan": [LOOK, {"steps": [], "cannot": "the shop is closed"}]})
     assert asked(ran) == ["execution_plan"] * 2

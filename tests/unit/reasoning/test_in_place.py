@@ -53,15 +53,33 @@ def test_a_no_by_value_is_told_where_there_are_no_other_words() -> None:
 
 LEFT_BY_STRUCTURE: list[Any] = [
     {}, [], "null", {"steps": None}, {"steps": [], "status": "done"}, {"steps": [], "more": 0},
-    {"plan": {}}, {"steps": [], "done": True, "reasoning": "All is done."},
+    {"plan": {}}, {"steps": [], "done": True, "reasoning": "Done."}, [[]], [{}], {"steps": "none"}, {"steps": [None, {}]},
+    {"steps": [], "task_type": "payment", "plan_id": "rest", "message": "All done.", "note": "none", "total": []},
 ]  # fmt: skip
 LEFT_BY_WORDS: list[Any] = [
     "Nothing is left to do.",
     "All parts of the task have been carried out.",
     "There are no more steps to plan.",
+    "Nothing.",
+    "OK",
     {"steps": [], "more": "No more steps."},
     {"steps": [], "state": "whatever"},
+    {"error": "no mail tool"},
+    {"steps": [], "reasoning": "I will not mail Bob."},
+    {"steps": [], "note": "Bob is still to be mailed."},
+    {"steps": [], "remaining": ["mail Bob"]},
+    {"steps": [], "remaining": 3},
+    {"steps": [], "status": "partial"},
 ]
+
+
+def said_in(answer: Any) -> str:
+    words = (
+        [str(one) for name, one in answer.items() if name != "steps"]
+        if isinstance(answer, dict)
+        else [answer]
+    )
+    return words[0].strip("[]'")
 
 
 @pytest.mark.parametrize("answer", LEFT_BY_STRUCTURE)
@@ -75,8 +93,42 @@ def test_where_the_rest_is_asked_for_an_answer_that_holds_nothing_plans_nothing(
 
 @pytest.mark.parametrize("answer", LEFT_BY_WORDS)
 def test_words_for_nothing_left_are_for_who_judges_and_for_nobody_else(answer: Any) -> None:
-    assert read(answer, again=False, rest=True, judged=True) == {"steps": []}
+    found = read(answer, again=False, rest=True, judged=True)
+    assert found["steps"] == []
+    assert found.keys() == {"steps", "reasoning"} or said_in(answer) in ("OK", "Nothing.")
+    assert said_in(answer) in found.get("reasoning", said_in(answer)), "who judges has every word of it"
     assert read(answer, again=False, rest=True) is None
+    assert "cannot" in (read(answer, rest=True) or {"cannot": ""}), "by steps it is no success"
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_a_question_in_another_field_is_no_word_that_nothing_is_left(judged: bool) -> None:
+    for answer in (
+        {"message": QUESTION},
+        {"steps": [], "reasoning": f"All is done. {QUESTION}"},
+        "All is done. OK?",
+    ):
+        assert read(answer, again=False, rest=True, judged=judged) is None
+        asked = read(answer, rest=True, judged=judged)["ask_first"]
+        assert asked == answer or QUESTION in asked
+
+
+@pytest.mark.parametrize("said", ["", "  \n"])
+def test_an_empty_answer_is_asked_for_once_more_and_then_judged(said: str) -> None:
+    assert read(said, again=False, rest=True, judged=True) is None
+    assert read(said, rest=True, judged=True) == {"steps": []}
+    assert read(said, rest=True) is None
+
+
+@given(
+    said=st.text(alphabet="abcdefgh ", min_size=1), name=st.sampled_from(["reasoning", "note", "error", "x"])
+)
+def test_no_word_of_an_answer_without_steps_is_lost(said: str, name: str) -> None:
+    words = f"mail {said}".strip()
+    by_steps = read({"steps": [], name: words}, rest=True)
+    assert words in by_steps["cannot"]
+    judged = read({"steps": [], name: words}, rest=True, judged=True)
+    assert words in (judged.get("reasoning") or judged["cannot"])
 
 
 @pytest.mark.parametrize(
@@ -87,6 +139,9 @@ def test_words_for_nothing_left_are_for_who_judges_and_for_nobody_else(answer: A
         {"steps": [], "more": "pay the other half"},
         {"steps": [], "cannot": "the account is closed"},
         {"steps": [], "ask_first": "Which account?"},
+        "No.",
+        "false",
+        '"no"',
         {"steps": [], "actions": [STEP]},
         {"next": STEP},
         {"steps": [STEP]},
@@ -117,7 +172,9 @@ def test_what_says_something_else_is_not_taken_for_the_end(answer: Any, judged: 
 )
 def test_nothing_that_is_said_ever_becomes_a_step(text: str, rest: bool, judged: bool, again: bool) -> None:
     found = InPlace(rest=rest, judged=judged)(text, again=again)
-    assert found is None or (found["steps"] == [] and found.keys() <= {"steps", "cannot", "ask_first"})
+    assert found is None or (
+        found["steps"] == [] and found.keys() <= {"steps", "cannot", "ask_first", "reasoning"}
+    )
 
 
 @given(again=st.booleans(), rest=st.booleans(), words=st.text(max_size=40))

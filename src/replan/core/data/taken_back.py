@@ -214,6 +214,11 @@ def is_as_ever(name: str, value: Any) -> bool:
     return isinstance(value, str) and _plain(value) in ("none", "null", "n/a", "notapplicable")
 
 
+def is_a_yes(text: str) -> bool:
+    """True of one of the words by which a status says that something is done, or holds."""
+    return len(text) <= _TOLD and _plain(text) in _YES
+
+
 def says_no(name: str, value: Any) -> bool:
     """True if a field of a plan that only readers look at says that it is not to be followed."""
     return folded(name) not in _NAMES_AND_AIMS and _says(name, value, None) is False

@@ -1,23 +1,26 @@
 """What a planner says where a plan was wanted: a question, a refusal, or that nothing is left to be planned.
 
 It is told once how each is said. What is said in another way after that costs no further request: it is put to a person, or
-stands in the reason. Of "nothing is left" nothing is believed: whoever judges the task says whether it is done.
+stands in the reason. Of "nothing is left" nothing is believed: a model that judges is told every word of it and says whether the
+task is done; where none judges, only an answer that says nothing else is taken for it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Any
 
 from replan.core.data.answers import meant
-from replan.core.data.for_readers import NOTHING
-from replan.core.data.nothing import is_filler, says_nothing_is_left
+from replan.core.data.for_readers import folded
+from replan.core.data.nothing import is_filler, is_nothing, says_nothing_is_left
 from replan.core.data.read_json import Unreadable
 from replan.core.data.standing import answers_in
-from replan.core.data.taken_back import asks, refusal_to_readers, said_beside
+from replan.core.data.taken_back import asks, is_a_yes, refusal_to_readers, said_beside, says_no
 from replan.core.plan.fields import INSTEAD_OF_STEPS, PLAN_FIELDS
 from replan.core.types import JsonObject, Plan
+from replan.core.walk import texts_in
 
 _SHOWN = 1_000
 _MOST = 50
@@ -28,21 +31,26 @@ class InPlace:
     """How an answer that is no plan is read.
 
     `task`: its text, which an answer may only say again. `rest`: what comes after a first part is asked for, which may be nothing.
-    `judged`: a model judges, and so hears of it.
+    `judged`: a model judges, and so hears of it. `kept`: the steps that stay.
     """
 
-    def __init__(self, task: str = "", *, rest: bool = False, judged: bool = False) -> None:
+    def __init__(
+        self, task: str = "", *, rest: bool = False, judged: bool = False, kept: Collection[str] = ()
+    ) -> None:
         self._task = _plain(task)
-        self._rest = rest
+        self.rest = rest
         self._judged = judged
+        self._kept = frozenset(kept)
 
     def __call__(self, text: str, *, again: bool) -> JsonObject | None:
         """The answer that it stands for; None if that cannot be told. `again`: another one has been sent back before."""
         said = _said(text)
         if said is None:
-            return None
-        if self._rest and self._plans_nothing(said):
-            return {"steps": []}
+            silent = self.rest and self._judged and not text.strip()
+            return {"steps": []} if silent and again else None
+        if self.rest and self._plans_nothing(said):
+            beside = self.told({"reasoning": said} if isinstance(said, str) else said)
+            return {"steps": [], "reasoning": beside} if beside else {"steps": []}
         if not again:
             return None
         words = [said] if isinstance(said, str) else list(_texts(said))
@@ -50,26 +58,67 @@ class InPlace:
             return {"steps": [], "ask_first": question[:_SHOWN]}
         if refusal := next(filter(self._refuses, words), ""):
             return {"steps": [], "cannot": refusal[:_SHOWN]}
-        if not isinstance(said, str) and (noes := said_beside(said, PLAN_FIELDS).denying):
-            return {"steps": [], "cannot": "; ".join(noes)}
-        return None
+        if isinstance(said, str):
+            return None
+        noes = said_beside(said, PLAN_FIELDS).denying
+        if self.rest and not self._judged and self._holds_nothing(said) and (beside := self.told(said)):
+            return {"steps": [], "cannot": "; ".join(dict.fromkeys([beside, *noes]))}
+        return {"steps": [], "cannot": "; ".join(noes)} if noes else None
+
+    def told(self, answer: JsonObject) -> str:
+        """What an answer without steps says in any of its fields, but for names of kinds and words for done."""
+        found: list[str] = []
+        for name, value in islice(answer.items(), _MOST):
+            if said := self._said_in(name, value):
+                found.append(said if name == "reasoning" else f"{name}: {said}")
+        return "; ".join(found)[:_SHOWN]
+
+    def _said_in(self, name: str, value: Any) -> str:
+        plain = folded(name)
+        if plain in _LABELS:
+            return ""
+        if isinstance(value, int | float):
+            return str(value) if value and said_beside({name: value}, PLAN_FIELDS).unknown else ""
+        said = [
+            one.strip() for one in islice(texts_in(value), _MOST) if _LETTER.search(one) and not is_a_yes(one)
+        ]
+        return "; ".join(one for one in said if not is_filler(one) and not self._is_the_task(plain, one))
+
+    def _is_the_task(self, name: str, said: str) -> bool:
+        return name in _TASKS and _plain(said) in self._task
+
+    def adds_nothing(self, answer: JsonObject, plan: Plan) -> bool:
+        """True if the rest was asked for, and an answer has no step for it."""
+        if not self.rest or plan.declined or not _is_none(answer.get("steps")):
+            return False
+        return all(step.step_id in self._kept for step in plan.steps)
 
     def nothing_is_left(self, plan: Plan) -> bool:
         """True if a plan declines only because all is done."""
-        return self._rest and self._judged and says_nothing_is_left(plan.cannot or plan.ask_first)
+        return self.rest and self._judged and says_nothing_is_left(plan.cannot or plan.ask_first)
 
     def no_more(self, answer: JsonObject) -> bool:
         """True if what an answer says is still to be planned only says that nothing is."""
-        return self._rest and bool(answer.get("more")) and self._is_no_more(answer["more"])
+        return self.rest and bool(answer.get("more")) and self._is_no_more(answer["more"])
 
     def doubt(self, answer: JsonObject, plan: Plan) -> str:
-        """What an answer without steps says to readers that is no reason to have none: a question, or a refusal; else nothing."""
-        if plan.steps or plan.declined or self._rest:
+        """What an answer without steps says to readers that is no reason to have none: a question, or a refusal; else nothing.
+
+        Of the rest it is all that is said, where no model judges whether it is a reason.
+        """
+        if self.adds_nothing(answer, plan):
+            return self._question(answer) if self._judged else self.told(answer)
+        if plan.steps or plan.declined or self.rest:
             return ""
         return next((one for one in _texts(answer) if self._asks(one) or self._refuses(one)), "")
 
     def _asks(self, said: str) -> bool:
-        return asks(said) and _plain(_SENTENCE.split(said.strip())[-1]) not in self._task
+        return asks(said) and _plain(_last(said)) not in self._task
+
+    def _question(self, answer: JsonObject) -> str:
+        """The question among the words of an answer that is not only whether anything else is wanted."""
+        found = (one for one in _texts(answer) if self._asks(one) and not says_nothing_is_left(_last(one)))
+        return next(found, "")
 
     def _refuses(self, said: str) -> bool:
         found = bool(refusal_to_readers({"reasoning": said})) or _REFUSES_AT_ALL.search(said[:_SHOWN])
@@ -77,19 +126,35 @@ class InPlace:
 
     def _plans_nothing(self, said: JsonObject | str) -> bool:
         if isinstance(said, str):
-            return self._judged and says_nothing_is_left(said)
-        if any(said.get(name) for name in INSTEAD_OF_STEPS):
-            return False
-        if not self._is_no_more(said.get("more")) or any(map(_holds_more, said.values())):
+            none = _is_none_in_words(said) or says_nothing_is_left(said)
+            return self._judged and none and not self._question({"reasoning": said})
+        if not self._holds_nothing(said):
             return False
         beside = said_beside(said, PLAN_FIELDS)
-        return not beside.denying and (self._judged or not beside.unknown)
+        if beside.denying:
+            return False
+        return not (self._question(said) if self._judged else beside.unknown or self.told(said))
+
+    def _holds_nothing(self, said: JsonObject) -> bool:
+        """True if nothing in an answer without steps may be one, nor is told in place of them."""
+        if any(said.get(name) for name in INSTEAD_OF_STEPS):
+            return False
+        return self._is_no_more(said.get("more")) and not any(map(_holds_more, said.values()))
 
     def _is_no_more(self, more: Any) -> bool:
         if not more or (isinstance(more, str) and is_filler(more)):
             return True
         return self._judged and isinstance(more, str) and says_nothing_is_left(more)
 
+
+_LABELS = frozenset(
+    folded(label)
+    for name in ("steps", "task_type", "workflow_id", "plan_id", "version", "estimated_duration")
+    for label in (name, *PLAN_FIELDS[name])
+) | {"$schema", "taskid", "language"}
+"""Fields that only name something, whatever they hold; of steps it is told elsewhere what is wrong with them."""
+_TASKS = frozenset(map(folded, ("task_description", *PLAN_FIELDS["task_description"])))
+_LETTER = re.compile(r"\w")
 
 _REFUSES_AT_ALL = re.compile(
     r"\b(?:i|we)(?:['’]m|\s+am|['’]re|\s+are)\s+(?:not\s+(?:able|allowed|permitted|willing)|un(?:able|willing))\b"
@@ -112,6 +177,10 @@ def _plain(text: str) -> str:
 _SENTENCE = re.compile(r"[.!:;\n]\s+|\n")
 
 
+def _last(said: str) -> str:
+    return _SENTENCE.split(said.strip())[-1]
+
+
 def _said(text: str) -> JsonObject | str | None:
     """Prose, or the one value that was answered, where it holds no steps; None where there is a plan, or half of one."""
     try:
@@ -121,10 +190,24 @@ def _said(text: str) -> JsonObject | str | None:
     if len(found) != 1:
         return None
     value = meant(found[0].value, _STEPS)
+    if isinstance(value, str):
+        return value or {}
     if not isinstance(value, dict):
-        return {} if value in NOTHING else None
+        return {} if _is_none(value) else None
     steps = value.get("steps")
-    return value if steps in NOTHING else _asked_by(steps)
+    return value if _is_none(steps) else _asked_by(steps)
+
+
+def _is_none_in_words(said: str) -> bool:
+    if is_filler(said):
+        return not says_no("status", said)
+    return is_a_yes(said) or not _LETTER.search(said)
+
+
+def _is_none(value: Any) -> bool:
+    if isinstance(value, str):
+        return is_filler(value)
+    return value is None or (isinstance(value, dict | list) and is_nothing(value))
 
 
 def _asked_by(steps: Any) -> str | None:
@@ -140,7 +223,9 @@ def _holds_more(value: Any) -> bool:
     """True of what may be steps by another name."""
     if isinstance(value, dict):
         return bool(value)
-    return isinstance(value, list) and any(isinstance(one, dict | list) for one in value)
+    return isinstance(value, list) and any(
+        isinstance(one, dict | list) and not is_nothing(one) for one in value
+    )
 
 
 def _texts(value: JsonObject) -> Iterator[str]:

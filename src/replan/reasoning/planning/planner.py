@@ -173,9 +173,10 @@ def read_planned(
 def check_no_steps(answer: JsonObject, plan: Plan, in_place: InPlace) -> None:
     """`Violations` where a plan has no steps for a reason that it says to readers alone."""
     if said := in_place.doubt(answer, plan):
+        if_none = "nothing is left to be done" if in_place.rest else "it needs no tool"
         told = (
             f"the plan has no steps, and says {said[:200]!r}: put a question that has to be answered first into `ask_first`, and why the "
-            "task cannot be done into `cannot`; where it needs no tool, leave that out"
+            f"task cannot be done into `cannot`; where {if_none}, leave that out"
         )
         raise Violations([told])
 

@@ -59,7 +59,7 @@ async def make_replan(
     `PlanInvalid` with the last full list when none passed.
     """
     small, rest = talk.style == "small", view.strategy == "continue"
-    in_place = InPlace(view.task.description, rest=rest, judged=judged)
+    in_place = InPlace(view.task.description, rest=rest, judged=judged, kept=view.kept)
 
     def read(answer: Any) -> Planned:
         if not small:
@@ -70,8 +70,12 @@ async def make_replan(
                     raise
                 planned = read_planned({**answer, "more": None}, new_plan, check)
             if in_place.nothing_is_left(planned.plan):
-                return read_planned({"steps": []}, new_plan, check)
-            check_no_steps(answer, planned.plan, in_place)
+                planned = read_planned({"steps": []}, new_plan, check)
+            else:
+                check_no_steps(answer, planned.plan, in_place)
+            if in_place.adds_nothing(answer, planned.plan) and (said := in_place.told(answer)):
+                told = planned.plan.model_copy(update={"reasoning": said})
+                return planned.model_copy(update={"plan": told})
             return planned
         planned = read_small(answer, new_plan, check, tools, view.usable)
         plan = planned.plan
