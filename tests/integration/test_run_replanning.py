@@ -704,6 +704,30 @@ def after_an_answer(text: str) -> Ran:
     return virtual_time(main())
 
 
+def test_a_person_is_asked_what_a_reflection_asks_beside_another_round() -> None:
+    async def main() -> Ran:
+        made = await bench(
+            {"look": FakeTool(output="seen", fail=["the disk is not mounted"], **READS)},
+            {
+                "execution_plan": [plan(step("a", "look")), plan(step("b", "look"))],
+                "step_reflection": GIVE_UP,
+                "overall_reflection": [
+                    *[replan("full_replan") | {"ask": "Mount the disk."}] * 2,
+                    replan("full_replan"),
+                ],
+                "evaluation": verdict(),
+            },
+        )
+        task_id = await made.submit(interactive=True)
+        waits = await made.drive(task_id)
+        assert "Mount the disk." in str(waits.result.waiting_for)
+        assert waits.source.counts["look"] == 1
+        await made.service.answer(task_id, "It is mounted now.")
+        return await made.drive(task_id)
+
+    assert virtual_time(main()).check().result.is_success
+
+
 def test_after_a_persons_word_the_same_plan_is_another_try() -> None:
     ran = after_an_answer("It is mounted now, try again.").check()
     assert ran.result.is_success

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from replan.core.data.taken_back import takes_back
-from replan.core.reflection import StepReflection
+from replan.core.reflection import OverallReflection, StepReflection
 from replan.reasoning.diagnosis.action_names import ACTION_FIELDS, STEP_FIELDS
-from replan.reasoning.diagnosis.reflector import reflect_on_step
-from replan.reasoning.prompting.recovery_view import FailureView
+from replan.reasoning.diagnosis.reflector import reflect_on_round, reflect_on_step
+from replan.reasoning.prompting.recovery_view import FailureView, RoundView
 
 pytestmark = pytest.mark.anyio
 
@@ -228,3 +228,65 @@ async def test_every_name_that_is_read_as_a_field_of_the_action_is_compared_with
     _, last, left = await asked(script, failure_view(), *[{"suggested_action": {**RETRY, name: other}}] * 2)
     assert last is None
     assert "which is the same field" in " ".join(left)
+
+
+def no_objection(_: OverallReflection) -> list[str]:
+    return []
+
+
+AGAIN = {
+    "should_replan": True,
+    "reflection_text": "x",
+    "problem_nature": "parameters",
+    "replanning_strategy": {"type": "full_replan", "reason": "z"},
+}
+
+
+@pytest.mark.parametrize(
+    ("beside", "asked_of_a_person", "told"),
+    [
+        ({"ask": "Ann has to agree first."}, "Ann has to agree first.", ""),
+        ({"questions": ["Is it Bob?"]}, "Is it Bob?", ""),
+        ({"requires_approval": True}, "Another plan wants a yes first", ""),
+        ({"cannot": "fraud"}, "", "cannot: fraud"),
+        ({"approved": False}, "", "approved: False"),
+        ({"status": "rejected"}, "", "status: rejected"),
+        ({"abort": "yes"}, "", "abort: yes"),
+    ],
+    ids=str,
+)
+async def test_another_round_beside_a_no_or_a_question_goes_back_once_and_then_there_is_none(
+    beside: Any, asked_of_a_person: str, told: str, script: Any, round_view: Callable[..., RoundView]
+) -> None:
+    torn = AGAIN | beside
+    talk = script(torn, torn)
+    found = await reflect_on_round(talk, round_view(), no_objection)
+    assert len(talk.asked) == 2
+    assert "which says otherwise" in " ".join(found.violations)
+    assert found.last is not None
+    assert (found.last.should_replan, found.left) == (False, ())
+    assert asked_of_a_person in found.last.ask
+    assert told in found.last.reflection_text
+
+    meant = await reflect_on_round(script(torn, AGAIN), round_view(), no_objection)
+    assert meant.last is not None
+    assert meant.last.should_replan
+    assert not meant.last.ask
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"ask": "", "cannot": None, "questions": "none", "requires_approval": False, "approved": True},
+        {"status": "failed", "success": False, "error": "no such size", "failed_steps": ["step_1"]},
+    ],
+    ids=str,
+)
+async def test_what_tells_of_a_failed_round_asks_nothing_beside_another(
+    beside: Any, script: Any, round_view: Callable[..., RoundView]
+) -> None:
+    talk = script(AGAIN | beside)
+    found = await reflect_on_round(talk, round_view(), no_objection)
+    assert len(talk.asked) == 1
+    assert found.last is not None
+    assert found.last.should_replan

@@ -10,6 +10,7 @@ from typing import Any
 
 from replan.core.data.for_readers import NOTHING
 from replan.core.data.spellings import same
+from replan.core.plan.fields import STEP_FIELDS as PLAN_STEP_FIELDS
 from replan.core.reflection import ACTION_TYPES, RETRIES, ActionType
 from replan.core.types import JsonObject, ToolSpec
 from replan.reasoning.prompting.read_values import fold, opened, truth
@@ -49,6 +50,8 @@ ACTION_FIELDS = {
 """Of the action itself. A `name` or a `kind` is its type only where it names one."""
 _MAY_NAME = ("name", "kind")
 TOOL_ID = ("tool", "tool_name", "name", "id", "new_tool", "new_tool_id")
+WANTING_A_YES = frozenset(("requires_approval", *PLAN_STEP_FIELDS["requires_approval"]))
+"""Where one of these says anything, a person has to agree first."""
 _GIVING_UP = {
     "stop", "abort", "give_up", "ask_user", "ask", "fail", "none", "cancel", "terminate", "end", "escalate",
     "skip", "skip_step", "ask_human", "ask_person", "manual_intervention", "user_intervention", "wait",

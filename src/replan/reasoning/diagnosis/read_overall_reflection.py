@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from replan.core.data.taken_back import said_beside
+from replan.core.plan.fields import DECLINING, INSTEAD_OF_STEPS
 from replan.core.reflection import (
     NATURES,
     STRATEGY_TYPES,
@@ -20,6 +21,7 @@ from replan.core.reflection import (
     StrategyType,
 )
 from replan.core.types import JsonObject
+from replan.reasoning.diagnosis.action_names import WANTING_A_YES
 from replan.reasoning.prompting.ask import Violations
 from replan.reasoning.prompting.read_values import fold, inside, named, opened, spoken, text, texts, truth
 
@@ -76,8 +78,23 @@ _TOLD_ONCE = ("should_replan", "done_in_substance")
 _KNOWN = (*_ROUND_FIELDS, *(name for names in _ROUND_FIELDS.values() for name in names))
 
 
+_QUESTIONS = frozenset(("ask_first", *DECLINING["ask_first"]))
+_ASKING = {"ask", *_ROUND_FIELDS["ask"], *INSTEAD_OF_STEPS, *WANTING_A_YES, "refusal"}
+_STOPPING = {"abort", "stop", "give_up", "halt", "cancel"}
+_ALLOWING = {"approved", "is_approved", "accepted", "allowed", "permitted", "confirmed", "enabled", "proceed"}
+_DECIDING = {"status", "state", "decision", "verdict", "action"}
+_REFUSED = {
+    *("rejected", "reject", "refused", "refuse", "declined", "decline", "denied", "deny", "forbidden"),
+    *_STOPPING, "aborted", "cancelled", "canceled", "stopped",
+}  # fmt: skip
+_MOST_TOLD = 5
+
+
 def read_overall_reflection(answer: Any) -> OverallReflection:
-    """The diagnosis of a round. An unknown strategy is noted where it would be followed."""
+    """The diagnosis of a round. An unknown strategy is noted where it would be followed.
+
+    Beside what asks a person or says no, another round is not taken for decided: then it is none (`at_odds_with_itself`).
+    """
     said = inside(answer, _ROUND_FIELDS, "should_replan")
     found = named(said, _ROUND_FIELDS, _TOLD_ONCE)
     problems: list[str] = []
@@ -98,10 +115,14 @@ def read_overall_reflection(answer: Any) -> OverallReflection:
         unread = str(error) if should else ""
     if problems or should is None:
         raise Violations(problems)
+    ask, why = "; ".join(spoken(found.get("ask"))).strip(), text(found.get("reflection_text"))
+    if torn := _torn(said) if should else []:
+        should = done = False
+        ask, why = _as_a_no(said, ask, why, torn)
     return OverallReflection(
         problem_nature=_nature(found.get("problem_nature")),
         should_replan=should,
-        reflection_text=text(found.get("reflection_text")),
+        reflection_text=why,
         root_causes=texts(found.get("root_causes")),
         incorrect_assumptions=texts(found.get("incorrect_assumptions")),
         alternative_approaches=texts(found.get("alternative_approaches")),
@@ -111,8 +132,45 @@ def read_overall_reflection(answer: Any) -> OverallReflection:
         replanning_strategy=strategy,
         unread_strategy=unread,
         done_in_substance=done,
-        ask="; ".join(spoken(found.get("ask"))).strip(),
+        ask=ask,
     )
+
+
+def at_odds_with_itself(answer: Any) -> list[str]:
+    """That another round is to be made, beside what asks a person for something first, or says no."""
+    said = inside(answer, _ROUND_FIELDS, "should_replan")
+    found = named(said, _ROUND_FIELDS)
+    if not truth(found.get("should_replan")):
+        return []
+    return [
+        f"should_replan is true beside {one!r}, which says otherwise: if another round is to be made now, leave that out; if a person has to "
+        "say or do something first, should_replan is false and `ask` says what. Said again, there is no other round"
+        for one in _torn(said)[:_MOST_TOLD]
+    ]
+
+
+def _torn(said: JsonObject) -> list[str]:
+    """What stands beside a decision for another round and does not go with it. What tells of the failure does."""
+    return [
+        f"{key}: {text(value)[:200]}"
+        for key, value in said.items()
+        if (fold(key) in _ASKING and spoken(value))
+        or (fold(key) in _STOPPING and truth(value))
+        or (fold(key) in _ALLOWING and truth(value) is False)
+        or (fold(key) in _DECIDING and fold(value) in _REFUSED)
+    ]
+
+
+def _as_a_no(said: JsonObject, ask: str, why: str, torn: Sequence[str]) -> tuple[str, str]:
+    """What a person is asked, and the text, of one that says both."""
+    questions = [
+        text(value)
+        if fold(key) not in WANTING_A_YES
+        else f"Another plan wants a yes first ({key}: {text(value)})."
+        for key, value in said.items()
+        if fold(key) in _QUESTIONS | WANTING_A_YES and spoken(value)
+    ]
+    return ask or "; ".join(questions), "; ".join(filter(None, (why, *torn)))
 
 
 def beside_a_round(answer: Any) -> Sequence[str]:

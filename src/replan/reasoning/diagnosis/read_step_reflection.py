@@ -27,6 +27,7 @@ from replan.reasoning.diagnosis.action_names import (
     PARAMETERS,
     STEP_FIELDS,
     TOOL_ID,
+    WANTING_A_YES,
     action_in,
     names_another,
     two_meanings,
@@ -48,8 +49,7 @@ from replan.reasoning.prompting.recovery_view import FailureView
 from replan.reasoning.prompting.tool_names import ToolNames
 
 _RECOVERABLE = {"is_recoverable", *STEP_FIELDS["is_recoverable"]}
-_WANTING_A_YES = frozenset(("requires_approval", *PLAN_STEP_FIELDS["requires_approval"]))
-_CONDITIONS = _WANTING_A_YES | {"when", *PLAN_STEP_FIELDS["when"]}
+_CONDITIONS = WANTING_A_YES | {"when", *PLAN_STEP_FIELDS["when"]}
 """What a step may be bound to; a retry is made at once, so beside one it says that it is not meant so."""
 _WORDS: dict[ActionType, str] = {
     "repair_step": "hint",
@@ -174,7 +174,7 @@ def _beside_retry(answer: JsonObject) -> Beside:
         if (
             fold(key) in INSTEAD_OF_STEPS
             or (part is not answer and fold(key) in _CONDITIONS)
-            or fold(key) in _WANTING_A_YES
+            or fold(key) in WANTING_A_YES
         )
         and spoken(value)
     ]
@@ -198,7 +198,7 @@ def _against_a_retry(answer: JsonObject, parts: Sequence[JsonObject]) -> list[st
     cannot be recovered from goes with its category.
     """
     outside = _category(named(answer, STEP_FIELDS).get("root_cause_category")) in _OUTSIDE
-    told = {*_OF_FAILURES, *_OF_DIAGNOSES, *_WANTING_A_YES} - (set() if outside else _RECOVERABLE)
+    told = {*_OF_FAILURES, *_OF_DIAGNOSES, *WANTING_A_YES} - (set() if outside else _RECOVERABLE)
     return [
         f"{key}: {value}"
         for part in parts
@@ -220,7 +220,7 @@ def _without_failure(part: JsonObject) -> JsonObject:
         for key, value in part.items()
         if fold(key) not in _OF_FAILURES
         and not (fold(key) in _STATES and fold(value) in _FAILED)
-        and not (fold(key) in _WANTING_A_YES and truth(value) is False)
+        and not (fold(key) in WANTING_A_YES and truth(value) is False)
     }
 
 

@@ -14,7 +14,11 @@ from replan.errors import AnswerInvalid
 from replan.reasoning.diagnosis.listed import known_values
 from replan.reasoning.diagnosis.offered import offered_strategies, offered_tools, open_actions, stand_ins
 from replan.reasoning.diagnosis.quoting import unquoted
-from replan.reasoning.diagnosis.read_overall_reflection import beside_a_round, read_overall_reflection
+from replan.reasoning.diagnosis.read_overall_reflection import (
+    at_odds_with_itself,
+    beside_a_round,
+    read_overall_reflection,
+)
 from replan.reasoning.diagnosis.read_step_reflection import beside_a_step, read_step_reflection
 from replan.reasoning.diagnosis.recovery_schemas import overall_reflection_schema, step_reflection_schema
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
@@ -113,7 +117,13 @@ async def reflect_on_round(
     style = talk.style
     ids = [step.step_id for step in view.plan.steps]
     offered = offered_strategies(view.plan, view.steps) if style == "small" else STRATEGY_TYPES
-    answers = _Answers(read_overall_reflection, check, lambda found: found.done_in_substance, beside_a_round)
+    answers = _Answers(
+        read_overall_reflection,
+        check,
+        lambda found: found.done_in_substance,
+        beside_a_round,
+        at_odds=at_odds_with_itself,
+    )
     await answers.ask(
         talk,
         await put_together(lambda: round_prompt(style, view), view.steps),
@@ -136,7 +146,11 @@ class _Answers(Generic[R]):
         commits: Callable[[R], bool],
         beside: Callable[[Any], Sequence[str]],
         of_a_failure: Callable[[R], bool] = lambda _: False,
+        at_odds: Callable[[Any], Sequence[str]] = lambda _: (),
     ) -> None:
+        self._at_odds = at_odds
+        self._torn: list[tuple[R, Sequence[str]]] = []
+        """What is at odds with itself in each that could be used: it goes back once."""
         self._commits = commits
         self._beside = beside
         self._of_a_failure = of_a_failure
@@ -161,6 +175,7 @@ class _Answers(Generic[R]):
                 commits=self._commits,
                 beside=self._beside,
                 of_a_failure=self._of_a_failure,
+                doubts=lambda found: next((torn for one, torn in self._torn if one is found), ()),
             )
         except AnswerInvalid:
             return
@@ -176,6 +191,7 @@ class _Answers(Generic[R]):
         self._latest.append((reflection, problems))
         if problems:
             raise Violations(problems)
+        self._torn.append((reflection, self._at_odds(answer)))
         return reflection
 
     def _refused(self, problems: tuple[str, ...], attempt: int) -> None:

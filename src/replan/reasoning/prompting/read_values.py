@@ -82,7 +82,7 @@ def named(
     faults: list[str] = []
     for own, names in fields.items():
         for key, value in raw.items():
-            if fold(key) == own and (fault := found.take(own, own, value)):
+            if fold(key) == own and (fault := found.take(own, str(key), value)):
                 faults.append(fault)
         for key, value in raw.items():
             if fold(key) in names and fold(key) not in fields and (fault := found.take(own, str(key), value)):
