@@ -420,7 +420,8 @@ class Adversary:
             "reflection_text": word(rng),
             "root_causes": [word(rng)],
             "lessons_learned": [word(rng)],
-            "ask": rng.choice(["", word(rng)]),
+            # beside another round it is a contradiction
+            "ask": rng.choice(["", word(rng)])[: None if not should or habit == "contradiction" else 0],
             "replanning_strategy": strategy,
         }
 
