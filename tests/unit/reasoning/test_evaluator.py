@@ -72,6 +72,29 @@ async def test_a_field_in_another_spelling_is_that_field(
     assert (found.overall_score, found.is_successful, found.final_output) == (90, True, "They cost 12.75.")
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"success": 0},
+        {"is_done": 0},
+        {"task_successful": 0.0},
+        {"correctness": 0},
+        {"scores": {"correctness": 0, "efficiency": 90}},
+        {"criteria": {"Completeness": 0}},
+    ],
+    ids=str,
+)
+async def test_a_zero_that_says_no_beside_a_yes_is_no_yes_however_often_it_is_said(
+    script: Any, beside: Any
+) -> None:
+    with pytest.raises(AnswerInvalid, match="which says no"):
+        await judge(script(*[answer() | beside] * 2))
+
+
+async def test_a_zero_that_counts_what_went_wrong_agrees_with_a_yes(script: Any) -> None:
+    assert (await judge(script(answer() | {"errors": 0, "failed_steps": 0}))).is_successful
+
+
 async def test_two_spellings_of_a_yes_that_say_two_things_are_none(script: Any) -> None:
     said = answer()
     del said["is_successful"]

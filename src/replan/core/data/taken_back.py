@@ -161,6 +161,7 @@ _NAMES_OF_A_NO = _set_of(
     "error errors refusal cannot objection objections rejection rejectionreason refusalreason"
 )
 """What is filled under one of these is a no, whatever it says."""
+_OF_WHOLES = _set_of("is was has been task overall all goal result")
 _SCORES = _set_of("score rating overall total points finalscore totalscore overallrating")
 _READ_ONLY = frozenset(
     map(folded, (
@@ -255,6 +256,8 @@ def _says(name: str, value: Any, score: float | None) -> bool | None:
     if isinstance(value, int | float):
         if value == 0 and not _NAMES_OF_NO.isdisjoint(words):
             return True
+        if value == 0 and set(words) - _OF_WHOLES and set(words) <= _NAMES_OF_YES | _OF_WHOLES:
+            return False  # as false
         return True if score is not None and value == score and not _SCORES.isdisjoint(words) else None
     if isinstance(value, str):
         return _says_in_words(name, words, value)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from replan.core.data import schemas as json_schemas
+from replan.core.data.for_readers import folded
 from replan.core.data.read_json import Unreadable, read_json
 from replan.core.data.spellings import one_spelling
 from replan.core.data.taken_back import Beside, said_beside
@@ -327,7 +328,16 @@ def _beside(answer: Mapping[str, Any]) -> Beside:
     among = answer.get("dimensions")
     scored = {} if not isinstance(among, Mapping) else {k: v for k, v in among.items() if not _is_a_score(v)}
     whole, inside = said_beside(answer, _FIELDS, score), said_beside(scored, DIMENSIONS)
-    return Beside(whole.unknown + inside.unknown, whole.denying + inside.denying)
+    return Beside(whole.unknown + inside.unknown, whole.denying + inside.denying + tuple(_zeros(answer)))
+
+
+def _zeros(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Each dimension that is 0 where it stands beside the dimensions: so nothing is done, or nothing is right."""
+    for place, value in answer.items():
+        part = value if isinstance(value, Mapping) else {place: value}
+        for name, score in part.items():
+            if place != "dimensions" and folded(name) in DIMENSIONS[:2] and _is_a_score(score) and not score:
+                yield f"{name}: {score}"
 
 
 def _is_a_score(value: Any) -> bool:
