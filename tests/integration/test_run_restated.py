@@ -543,6 +543,18 @@ def test_what_is_read_again_after_it_was_written_anew_is_another_effect() -> Non
     assert len(desk.tickets) == 2
 
 
+def test_a_mark_that_was_accepted_once_is_for_its_own_part_alone() -> None:
+    desk = Desk()
+    said = {"repeat": True, "repeat_reason": "the task wants two"}
+    ran = desk.run_plans(
+        {**plan(step("l", "login"), create("c", "l")), "more": "a second one"},
+        {**plan(step("l2", "login"), create("c2", "l2", **said)), "more": "and the rest"},
+        plan(step("l3", "login"), create("c3", "l3"), create("d", "l3", title="B")),
+    )
+    assert [title for title, _ in desk.tickets].count("A") == 2
+    assert told(ran, "c3")
+
+
 def half_done(name: str, login: str, user: str) -> dict[str, Any]:
     """A ticket, and then a look that fails the first time."""
     made = action(f"{name}1", "create", title="A", session=f"${{{login}.output.session}}")

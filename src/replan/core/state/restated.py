@@ -92,8 +92,6 @@ class Restated:
         mine = self._written.forms(step.step, now, slot, tuple(parameters))
         behalf = self.credentials(tool)
         for done, call, theirs in self._candidates(mine, tool, parameters, made, before):
-            if goes_on and self._meant_each(call):
-                return None
             differing, same = list[str](), list[str]()
             for name in parameters.keys() | call.parameters.keys():
                 if _value(name, parameters, tool) == _value(name, call.parameters, tool):
@@ -116,14 +114,10 @@ class Restated:
         tool: ToolSpec,
         made: Sequence[CallState],
         before: int,
-        *,
-        goes_on: bool = False,
     ) -> Again | None:
         """The same before the plan runs: one that its words alone show to be made already, with something that may be another by now."""
         mine, behalf = call.forms, self.credentials(tool)
         for done, other, theirs in self._candidates(mine, tool, call.values, made, before):
-            if goes_on and self._meant_each(other):
-                return None
             for name in mine.keys() | call.values.keys() | other.parameters.keys():
                 if name in mine and mine[name].shown:
                     if name not in behalf and not mine[name].may_be(theirs.get(name)):
@@ -164,11 +158,6 @@ class Restated:
             properties = tool.parameters.get("properties", {})
             known = self._credentials[tool.id] = tool, found if len(found) < len(properties) else frozenset()
         return known[1]
-
-    def _meant_each(self, call: CallState) -> bool:
-        """True if the plan has said of a call that is written so that it is another one each time."""
-        step = self.words(call.step_id, call.plan)
-        return step is not None and step.repeat and call.status in ("succeeded", "unknown")
 
     def _tells_of_another(self, form: Form, meant: int) -> bool:
         """True if it goes by an effect that was had anew since, and is another one: what is told of it is another, too."""
