@@ -6,6 +6,7 @@ Prints how many processes it took, and how both tasks ended, as one line of JSON
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import replan.store.sqlite  # noqa: F401 - used by every process to come: imported once, here
 from replan import Replan, tool
+from replan.errors import TaskEnded
 
 FOLDER = Path(sys.argv[1])
 EFFECT = sys.argv[2]
@@ -20,7 +22,7 @@ MOST = 20
 """Processes; then it is given up."""
 
 
-@tool(effect=EFFECT)  # type: ignore[call-overload,untyped-decorator]
+@tool(effect="reads" if EFFECT == "waits" else EFFECT)  # type: ignore[call-overload,untyped-decorator]
 def die(n: int = 0) -> int:
     """End the process."""
     os._exit(7)
@@ -35,26 +37,46 @@ async def nap(n: int) -> int:
     return n
 
 
+@tool(effect="reads", volatile=True)
+def look() -> dict[str, bool]:
+    """End the process too."""
+    os._exit(7)
+
+
 def step(name: str, of: str, n: int) -> dict[str, object]:
     return {"step_id": name, "tool": of, "parameters": {"n": n}, "dependencies": []}
 
 
-PLANS = {
-    "deadly": {"steps": [step("a", "nap", 1), step("d", "die", 0), step("b", "nap", 2)]},
-    "innocent": {"steps": [step("a", "nap", 3), step("b", "nap", 4)]},
-}
+WATCH = {"tool": "look", "parameters": {}, "condition": "output.up == `true`", "every_secs": 1}
+if EFFECT == "waits":
+    PLANS = {
+        "deadly": {
+            "steps": [{"step_id": "d", "tool": "wait_for_condition", "parameters": WATCH, "dependencies": []}]
+        },
+        "innocent": {"steps": [step("a", "nap", 3)]},
+    }
+else:
+    PLANS = {
+        "deadly": {"steps": [step("a", "nap", 1), step("d", "die", 0), step("b", "nap", 2)]},
+        "innocent": {"steps": [step("a", "nap", 3), step("b", "nap", 4)]},
+    }
 
 
 async def drive(*, first: bool) -> None:
-    async with Replan(None, tools=[die, nap], db=FOLDER / "r.db", evaluation="steps") as replan:
+    async with Replan(None, tools=[die, nap, look], db=FOLDER / "r.db", evaluation="steps") as replan:
         if first:
             await asyncio.gather(*(replan.run("t", plan=plan, task_id=name) for name, plan in PLANS.items()))
             return
-        await asyncio.gather(*map(replan.resume, PLANS))
+        await asyncio.gather(*(go_on(replan, name) for name in PLANS))
+
+
+async def go_on(replan: Replan, name: str) -> None:
+    with contextlib.suppress(TaskEnded):
+        await replan.resume(name)
 
 
 async def ends() -> dict[str, object]:
-    async with Replan(None, tools=[die, nap], db=FOLDER / "r.db", evaluation="steps") as replan:
+    async with Replan(None, tools=[die, nap, look], db=FOLDER / "r.db", evaluation="steps") as replan:
         found = {}
         for name in PLANS:
             result = await replan.result(name)

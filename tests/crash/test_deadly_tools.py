@@ -14,18 +14,29 @@ import pytest
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
 
 
-@pytest.mark.parametrize("effect", ["reads", "repeatable"])
-def test_a_call_whose_process_ends_each_time_fails_in_the_end(effect: str, tmp_path: Path) -> None:
+def driven(effect: str, folder: Path) -> dict[str, Any]:
     script = Path(__file__).with_name("deadly_tool.py")
     run = subprocess.run(
-        [sys.executable, str(script), str(tmp_path), effect], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, str(script), str(folder), effect], capture_output=True, text=True, check=False, timeout=120
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-2000:]
     found: dict[str, Any] = json.loads(run.stdout)
+    return found
+
+
+def test_a_task_whose_process_ends_each_time_for_another_reason_waits_for_somebody(tmp_path: Path) -> None:
+    found = driven("waits", tmp_path)
+    assert found["processes"] <= 12
+    assert (found["deadly"]["status"], found["innocent"]["status"]) == ("waiting", "succeeded")
+
+
+@pytest.mark.parametrize("effect", ["reads", "repeatable"])
+def test_a_call_whose_process_ends_each_time_fails_in_the_end(effect: str, tmp_path: Path) -> None:
+    found = driven(effect, tmp_path)
     assert found["processes"] <= 9
     assert found["deadly"]["status"] == "failed"
     status, error = found["deadly"]["steps"]["d"]
     assert status == "failed"
-    assert "the process that made it ended in each of its" in error
+    assert "each process that made it has ended" in error
     assert found["innocent"]["status"] == "succeeded"
     assert {status for name, (status, _) in found["deadly"]["steps"].items() if name != "d"} == {"succeeded"}

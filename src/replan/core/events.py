@@ -532,8 +532,8 @@ class TaskWaiting(Event):
     questions: tuple[str, ...] = ()
     until_resumed: bool = False
     """There is nothing to answer: what the reason says is to be put right, and the task resumed."""
-    because: Literal["key", "model"] = "key"
-    """Of such a one: the model refuses its key, or cannot be reached."""
+    because: Literal["key", "model", "process"] = "key"
+    """Of such a one: the model refuses its key, or cannot be reached; or the process that drives it has ended each time."""
     until: float | None = None
     """Unix seconds: then it goes on by itself."""
     callbacks: tuple[str, ...] = ()

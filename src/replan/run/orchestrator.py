@@ -60,6 +60,8 @@ from replan.run.steps.executor import execute
 
 _LONG = (SelectTools, MakePlan, Execute, Reflect, ChangePlan)
 """What a process that is about to end does not begin."""
+MOST_FRUITLESS = 8
+"""So often a task is taken up again with nothing done in between; then it waits until somebody wants it: something of it may end its process."""
 STOP_SECS = 1.5
 """How long cancelled work may take to stop before it is left behind."""
 
@@ -156,6 +158,11 @@ class Drive:
         try:
             if self.drift is not None:
                 await drift.record(run, self.drift)
+            if run.state.fruitless >= MOST_FRUITLESS and run.state.cancel is None:
+                raise Halted(
+                    f"whoever drove it was gone {run.state.fruitless} times with nothing done in between",
+                    "process",
+                )
             while not self.late:
                 while (work := self._next()) is not None:
                     try:  # noqa: SIM105  (what `suppress` makes is held as long as the task waits)

@@ -36,6 +36,10 @@ class Output(NamedTuple):
     """Those that stand in it by their names."""
 
 
+ALONE_AFTER = 2
+"""So often taken up for nothing, something of a task may end the process: it makes one call at a time, beside no other such task."""
+
+
 @dataclass(slots=True)
 class CallState:
     """The latest try of one call."""
@@ -57,8 +61,10 @@ class CallState:
     ended: float | None = None
     effects_before: int = 0
     """The task's count of effects when it was started."""
+    alone: bool = False
+    """It was made beside nothing else, as something of the task may end the process."""
     cut_off: int = 0
-    """Tries before this one that nobody has seen the end of: whoever drove the task was gone."""
+    """Tries before this one, made alone, that nobody has seen the end of: whoever drove the task was gone."""
     retries: int = 0
     """Faults of its earlier tries that code let pass; a try that was cut off is none."""
     plan: int = 1

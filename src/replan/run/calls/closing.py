@@ -9,8 +9,8 @@ from replan.core.state.task import CallState
 from replan.core.types import Category, Fault, ToolSpec, Usage
 from replan.run.session.context import Run
 
-MOST_CUT_OFF = 4
-"""Tries of one call that may be cut off, the last two with nothing beside them; then it is what ends the process, most likely."""
+MOST_CUT_OFF = 2
+"""Tries of one call, made beside nothing else, that may be cut off; then it is what ends the process, most likely."""
 
 
 def close_call(run: Run, call: CallState, kind: str, message: str) -> None:
@@ -32,14 +32,9 @@ def close_crashed(run: Run) -> None:
         tool = run.parts.tools.resolve(call.tool_id)
         if _once(call, tool) and not (tool is not None and tool.honours_key):
             close_call(run, call, "crashed", "the process ended before its result was recorded")
-        elif call.cut_off + 1 >= MOST_CUT_OFF and call.key not in run.state.waits:
-            times = f"each of its {call.cut_off + 1} tries"
-            close_call(
-                run,
-                call,
-                "process_ended",
-                f"the process that made it ended in {times}: it is not made again unasked",
-            )
+        elif call.cut_off + call.alone >= MOST_CUT_OFF and call.key not in run.state.waits:
+            why = "each process that made it has ended, twice while nothing ran beside it: it is not made again unasked"
+            close_call(run, call, "process_ended", why)
 
 
 def unfinished_effect(call: CallState) -> bool:

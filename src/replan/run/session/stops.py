@@ -20,10 +20,10 @@ class BudgetReached(Exception):
 class Halted(Exception):
     """A task that has come to a plan cannot ask its model: it waits until it is resumed.
 
-    `because`: its endpoint refuses the `key`, or the `model` cannot be reached, also not on further tries.
+    `because`: its endpoint refuses the `key`, or the `model` cannot be reached, also not on further tries; or its `process` ends each time.
     """
 
-    def __init__(self, reason: str, because: Literal["key", "model"]) -> None:
+    def __init__(self, reason: str, because: Literal["key", "model", "process"]) -> None:
         super().__init__(reason)
         self.because = because
 

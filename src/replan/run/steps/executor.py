@@ -24,7 +24,7 @@ from replan.core.events import (
 )
 from replan.core.plain_calls import PlainEnd
 from replan.core.reflection import SuggestedAction
-from replan.core.state.progress import CLOSED
+from replan.core.state.progress import ALONE_AFTER, CLOSED
 from replan.core.state.schedule import expected_secs, mode_of
 from replan.core.state.task import StepState
 from replan.core.types import Fault, JsonObject, StepId, unchecked
@@ -42,10 +42,6 @@ GRACE_SECS = 5.0
 """How long running calls may go on after a budget is used up."""
 LET_GO_SECS = 1.0
 """How long cancelled calls may take to stop before they are left behind."""
-
-
-ALONE_AFTER = 2
-"""So often taken up for nothing, something of it may end the process: it makes one call at a time, beside no other such task."""
 
 
 def execute(run: Run, deadline: float | None) -> Coroutine[Any, Any, None]:
