@@ -712,7 +712,7 @@ def test_a_person_is_asked_what_a_reflection_asks_beside_another_round() -> None
                 "execution_plan": [plan(step("a", "look")), plan(step("b", "look"))],
                 "step_reflection": GIVE_UP,
                 "overall_reflection": [
-                    *[replan("full_replan") | {"ask": "Mount the disk."}] * 2,
+                    *[replan("full_replan") | {"ask_first": "Mount the disk."}] * 2,
                     replan("full_replan"),
                 ],
                 "evaluation": verdict(),

@@ -245,7 +245,7 @@ AGAIN = {
 @pytest.mark.parametrize(
     ("beside", "asked_of_a_person", "told"),
     [
-        ({"ask": "Ann has to agree first."}, "Ann has to agree first.", ""),
+        ({"ask_first": "Ann has to agree first."}, "Ann has to agree first.", ""),
         ({"questions": ["Is it Bob?"]}, "Is it Bob?", ""),
         ({"requires_approval": True}, "Another plan wants a yes first", ""),
         ({"cannot": "fraud"}, "", "cannot: fraud"),

@@ -265,6 +265,7 @@ def _plain_start(state: State, start: PlainStart, ts: float) -> None:
         key, step_id, ONLY, start.tool_id, 1,
         start.effect, start.parameters, started=ts, first=ts, effects_before=ledger.effects, plan=state.plans,
     )  # fmt: skip
+    call.alone = state.fruitless >= ALONE_AFTER
     if start.effect != "reads":
         ledger.effects += 1
         if start.effect == "once":

@@ -79,7 +79,8 @@ _KNOWN = (*_ROUND_FIELDS, *(name for names in _ROUND_FIELDS.values() for name in
 
 
 _QUESTIONS = frozenset(("ask_first", *DECLINING["ask_first"]))
-_ASKING = {"ask", *_ROUND_FIELDS["ask"], *INSTEAD_OF_STEPS, *WANTING_A_YES, "refusal"}
+_ASKING = ({*INSTEAD_OF_STEPS, *WANTING_A_YES, "refusal"}) - {"ask", *_ROUND_FIELDS["ask"]}
+"""`ask` beside another round says what a person could do if that comes to nothing."""
 _STOPPING = {"abort", "stop", "give_up", "halt", "cancel"}
 _ALLOWING = {"approved", "is_approved", "accepted", "allowed", "permitted", "confirmed", "enabled", "proceed"}
 _DECIDING = {"status", "state", "decision", "verdict", "action"}
