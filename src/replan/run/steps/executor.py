@@ -7,6 +7,7 @@ one turn of the event loop, so a chain costs one commit a step.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Coroutine
 from typing import Any
 
@@ -56,9 +57,13 @@ def execute(run: Run, deadline: float | None) -> Coroutine[Any, Any, None]:
     return made if run.state.fruitless < ALONE_AFTER else _alone(run, made)
 
 
+TURN_SECS = 0.2
+
+
 async def _alone(run: Run, made: Coroutine[Any, Any, None]) -> None:
     """So it shows which of several tasks ends the process that they share."""
     try:
+        await asyncio.sleep(random.uniform(0.0, TURN_SECS))
         await run.parts.alone.acquire()
     except BaseException:
         made.close()
