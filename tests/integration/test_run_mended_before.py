@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -205,6 +205,30 @@ def test_of_two_that_were_planned_alike_the_one_that_was_not_mended_may_still_be
 SHUT = ("Bob", "Cid")
 
 
+def opens_later() -> tuple[list[str], Callable[[Any], Any]]:
+    """Who was paid, and what pays: those of `SHUT` at the second try only."""
+    paid: list[str] = []
+    tries: list[str] = []
+
+    def pay(parameters: Any) -> Any:
+        tries.append(parameters["to"])
+        if parameters["to"] in SHUT and tries.count(parameters["to"]) == 1:
+            raise ToolCallError(f"{parameters['to']} is shut today", kind="tool")
+        paid.append(parameters["to"])
+        return {"id": len(paid)}
+
+    return paid, pay
+
+
+async def by_three_plans(tools: dict[str, FakeTool], plans: list[dict[str, Any]]) -> Ran:
+    answers = {
+        "execution_plan": plans,
+        "step_reflection": [REPLAN] * 9,
+        "overall_reflection": [overall(type="full_replan")] * 3,
+    }
+    return (await (await bench(tools, answers)).run(evaluation="steps", max_rounds=3)).check()
+
+
 def of_each(name: str, shape: str, *whom: str, **more: Any) -> list[dict[str, Any]]:
     if shape == "list":
         words = {"to": "${item}", "cents": 5}
@@ -222,15 +246,7 @@ def test_what_failed_and_was_left_out_while_others_were_made_is_asked_about(
     before: str, instead: str, shape: str, *, known: bool
 ) -> None:
     """Which of them was made in place of which, nobody has said; so none of the first is made unasked."""
-    paid: list[str] = []
-    tries: list[str] = []
-
-    def pay(parameters: Any) -> Any:
-        tries.append(parameters["to"])
-        if parameters["to"] in SHUT and tries.count(parameters["to"]) == 1:
-            raise ToolCallError(f"{parameters['to']} is shut today", kind="tool")
-        paid.append(parameters["to"])
-        return {"id": len(paid)}
+    paid, pay = opens_later()
 
     def tell(parameters: Any) -> str:
         raise ToolCallError("the box is full", kind="tool")
@@ -258,12 +274,7 @@ def test_what_failed_and_was_left_out_while_others_were_made_is_asked_about(
             "tell": FakeTool(output=tell, effect="once"),
             "who": FakeTool(output={who: who for who in SHUT}, effect="reads"),
         }
-        answers = {
-            "execution_plan": plans,
-            "step_reflection": [REPLAN] * 9,
-            "overall_reflection": [overall(type="full_replan")] * 3,
-        }
-        return (await (await bench(tools, answers)).run(evaluation="steps", max_rounds=3)).check()
+        return await by_three_plans(tools, plans)
 
     ran = virtual_time(main())
     assert sorted(paid) == ["Bob2", "Cid2"]
@@ -279,15 +290,7 @@ def _ids(name: str, shape: str) -> list[str]:
 
 def test_what_failed_is_made_in_a_later_plan_where_nothing_was_made_in_its_place() -> None:
     """The rest of a list that a later plan has gone on with is nothing else than what was planned."""
-    paid: list[str] = []
-    tries: list[str] = []
-
-    def pay(parameters: Any) -> Any:
-        tries.append(parameters["to"])
-        if parameters["to"] in SHUT and tries.count(parameters["to"]) == 1:
-            raise ToolCallError("busy", kind="tool")
-        paid.append(parameters["to"])
-        return {"id": len(paid)}
+    paid, pay = opens_later()
 
     async def main() -> Ran:
         tools = {
@@ -299,12 +302,7 @@ def test_what_failed_is_made_in_a_later_plan_where_nothing_was_made_in_its_place
             plan(*of_each("q", "steps", "Bob"), tells("m", "boss", "qBob")),
             plan(*of_each("x", "steps", "Cid"), tells("m2", "chief")),
         ]
-        answers = {
-            "execution_plan": plans,
-            "step_reflection": [REPLAN] * 9,
-            "overall_reflection": [overall(type="full_replan")] * 3,
-        }
-        return (await (await bench(tools, answers)).run(evaluation="steps", max_rounds=3)).check()
+        return await by_three_plans(tools, plans)
 
     ran = virtual_time(main())
     assert paid == ["Ann", "Bob", "Cid"]
