@@ -280,6 +280,19 @@ def test_a_failed_step_is_tried_again_while_others_run() -> None:
     assert len(keys) == 1, "the same call"
 
 
+def test_a_retry_that_its_driver_has_not_heard_of_comes_before_the_end_it_would_prevent() -> None:
+    async def main() -> Ran:
+        made = await bench(tools(odd=fails_until(after=1)), store=DeafStore())
+        task_id, driving = await begun(made, TWO)
+        await made.service.retry_step(task_id, "x")
+        await driving
+        return (await made.ran(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert ran.statuses() == dict.fromkeys(["long", "x", "y", "z"], "succeeded")
+
+
 def test_a_failed_step_is_tried_again_by_whoever_drives_a_waiting_task() -> None:
     answers = {
         "execution_plan": plan(step("x", "odd"), step("y", "read", "x")),

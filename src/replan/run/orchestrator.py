@@ -30,6 +30,7 @@ from replan.core.events import (
     RoundCompleted,
     RoundStarted,
     TaskCancelled,
+    TaskCompleted,
     TaskResumed,
     TaskStarted,
     TaskTimedOut,
@@ -115,7 +116,7 @@ class Drive:
     the loop has let go.
     """
 
-    __slots__ = ("again", "cut_off", "deadline", "drift", "failed", "heard", "late", "people", "run")
+    __slots__ = ("again", "cut_off", "deadline", "drift", "failed", "heard", "late", "looked", "people", "run")
 
     def __init__(self, run: Run, people: People) -> None:
         self.run = run
@@ -126,6 +127,8 @@ class Drive:
         run.hear = self._take_in
         self.heard = run.state.last_seq
         """Up to where people's signals have been taken in."""
+        self.looked = False
+        """Nobody has written anything up to where the task is about to end."""
         self.drift: drift.Drift | None = None
         """What is otherwise than when the plan was made."""
         self.late = False
@@ -368,6 +371,8 @@ class Drive:
                     if run.state.waiting is None and decide(run.state) == wait:
                         raise RuntimeError(f"nobody is asked, and still it waits: {reason}")
                 case Finish(event):
+                    if not self.looked and (run.unheard or not isinstance(event, TaskCompleted)):
+                        return self._look()
                     close_running(run)
                     if run.state.round:
                         run.record(RoundCompleted(round=run.state.round))
@@ -376,6 +381,13 @@ class Drive:
                 case other:
                     assert_never(other)
         return None
+
+    async def _look(self) -> None:
+        """Take in what people may have written just now: a retry that was promised comes before the end that it would prevent."""
+        await self.run.settle()
+        heard = self.heard
+        await self._take_in()
+        self.looked = self.heard == heard
 
     def _allow_round(self) -> None:
         state = self.run.state
