@@ -116,7 +116,18 @@ class Drive:
     the loop has let go.
     """
 
-    __slots__ = ("again", "cut_off", "deadline", "drift", "failed", "heard", "late", "looked", "people", "run")
+    __slots__ = (
+        "again",
+        "cut_off",
+        "deadline",
+        "drift",
+        "failed",
+        "heard",
+        "late",
+        "looked",
+        "people",
+        "run",
+    )
 
     def __init__(self, run: Run, people: People) -> None:
         self.run = run
