@@ -77,6 +77,25 @@ async def test_one_that_a_limit_in_dollars_is_too_small_for_is_stopped_too(tmp_p
     assert 2.0 <= result.usage.cost_usd < 4.0
 
 
+@pytest.mark.parametrize("streams", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("told", [1, -7, 10**15])
+async def test_an_endpoint_that_lies_about_what_it_uses_neither_escapes_a_limit_nor_uses_it_up(
+    told: int, streams: bool, tmp_path: Path
+) -> None:
+    lies = Habits(usage={"prompt_tokens": told, "completion_tokens": told, "total_tokens": told})
+    empty: dict[str, Any] = {"steps": [], "reasoning": "and again " * 4_000, "x": 1}
+    many = {"execution_plan": empty, "evaluation": VERDICT}
+    with ScriptedEndpoint(many, habits=lies, streaming=streams, piece=2_000) as server:
+        async with replan(server, tmp_path, budget=Budget(max_tokens=30_000)) as made:
+            result = await made.run("Weather in Oslo?")
+        assert result.failure is not None
+        assert result.failure.limit == "max_tokens"
+        assert 10_000 < result.usage.input_tokens + result.usage.output_tokens < 45_000
+    with ScriptedEndpoint(SCRIPT, habits=lies, streaming=streams) as server:
+        async with replan(server, tmp_path, budget=Budget(max_tokens=30_000)) as made:
+            assert (await made.run("Weather in Oslo?")).succeeded
+
+
 async def test_what_has_come_counts_where_the_time_is_up_before_the_end(tmp_path: Path) -> None:
     with ScriptedEndpoint(SCRIPT, habits=ENDLESS) as server:
         async with replan(server, tmp_path) as made:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from replan.beside import beside
 from replan.core.data.answers import Form, form_of
 from replan.core.data.pieces import ANSWER_AT_ONCE
-from replan.core.limits.prices import Price, tokens_in
+from replan.core.limits.prices import Price
 from replan.core.secrets import url_without_secrets
 from replan.core.types import Usage
 from replan.errors import ModelUnavailable
@@ -22,6 +22,7 @@ from replan.llm.faults import EndpointError
 from replan.llm.ladder import Ladder, Mode, Way
 from replan.llm.relay import Relay
 from replan.llm.retry import RetryingModel
+from replan.llm.used import counted
 from replan.ports import ModelReply, ModelRequest, Watcher
 
 if TYPE_CHECKING:
@@ -288,18 +289,20 @@ class ProviderModel:
         return {key: value for key, value in wanted.items() if value is not None}
 
     def _used(self, request: ModelRequest, response: ModelResponse, text: str) -> Usage:
-        """What the endpoint says was used; estimated where it says nothing."""
-        usage, price = forms.usage_of(response), self._configured_price()
-        said = dict.fromkeys((text, forms.thoughts_of(response)))
-        estimate = {"input_tokens": request.tokens, "output_tokens": tokens_in(said)}
-        if missing := {name: about for name, about in estimate.items() if about and not getattr(usage, name)}:
+        """What the endpoint says was used; estimated where it says nothing, or what cannot be."""
+        told, price = forms.usage_of(response), self._configured_price()
+        usage, because = counted(told, request, dict.fromkeys((text, forms.thoughts_of(response))))
+        if because or not told.cost_usd:
             price = self.price()
-            usage = usage.model_copy(update=missing)
-            if request.watcher is not None:
-                request.watcher.tell(
-                    f"{self.name} does not say how many tokens it uses: they are estimated by the length of the texts",
-                    once=True,
-                )
+        if because and request.watcher is not None:
+            does = (
+                "does not say how many tokens it uses"
+                if because == "untold"
+                else "says that it uses so many tokens as cannot be"
+            )
+            request.watcher.tell(
+                f"{self.name} {does}: they are estimated by the length of the texts", once=True
+            )
         return usage if price is None else usage.model_copy(update={"cost_usd": price.of(usage)})
 
     def _where(self) -> str:
