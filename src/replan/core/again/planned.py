@@ -174,7 +174,7 @@ class PlannedAgain:
         if not anew or (self.goes_on and by_readings(forms, one.values, one.tool, behalf)):
             return ""  # only readings tell which one it is: that shows when they are made
         found = self.state.restated.find_planned(
-            Planned(forms, one.values, anew), one.tool, made, self.state.plans + 1
+            Planned(forms, one.values, anew), one.tool, made, self.state.plans + 1, goes_on=self.goes_on
         )
         return "" if found is None else told_again(found, "may have another value by now")
 

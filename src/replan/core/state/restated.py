@@ -41,6 +41,15 @@ class Planned(NamedTuple):
     """Those that come to something else, as it seems; all others are as they were where they are written alike."""
 
 
+class _Like(NamedTuple):
+    """A call that is written alike, beside one that a part makes."""
+
+    again: Again
+    call: CallState
+    differing: Sequence[str]
+    same: Sequence[str]
+
+
 @dataclass(slots=True)
 class Restated:
     """Which `once` calls were made as they are written again; it keeps what it has found of them."""
@@ -53,6 +62,8 @@ class Restated:
     """What was made instead of a failed call before a plan of this version."""
     given: Callable[[str], bool] = lambda field: True
     """Whether the metadata had this field when the task was begun."""
+    is_part: Callable[[int], bool] = lambda version: False
+    """Whether the plan of this version went on from a first part."""
     _written: Written = field(init=False)
     _credentials: dict[ToolId, tuple[ToolSpec, frozenset[str]]] = field(default_factory=dict)
     _seen: dict[ToolId, int] = field(default_factory=dict)
@@ -91,6 +102,7 @@ class Restated:
         """
         mine = self._written.forms(step.step, now, slot, tuple(parameters))
         behalf = self.credentials(tool)
+        found: list[_Like] = []
         for done, call, theirs in self._candidates(mine, tool, parameters, made, before):
             differing, same = list[str](), list[str]()
             for name in parameters.keys() | call.parameters.keys():
@@ -104,9 +116,13 @@ class Restated:
                 else:
                     break
             else:
-                if not (goes_on and _is_next(mine, parameters, tool, behalf, differing, same)):
-                    return Again(done, _shown(mine, differing), None if done is call else call)
-        return None
+                again = Again(done, _shown(mine, differing), None if done is call else call)
+                if not goes_on:
+                    return again
+                if not _is_next(mine, parameters, tool, behalf, differing, same):
+                    found.append(_Like(again, call, differing, same))
+        apart = self._told_apart([one.call for one in found], tool)
+        return next((one.again for one in found if not _is_another(one, mine, apart - behalf)), None)
 
     def find_planned(
         self,
@@ -114,9 +130,12 @@ class Restated:
         tool: ToolSpec,
         made: Sequence[CallState],
         before: int,
+        *,
+        goes_on: bool = False,
     ) -> Again | None:
         """The same before the plan runs: one that its words alone show to be made already, with something that may be another by now."""
         mine, behalf = call.forms, self.credentials(tool)
+        found: list[tuple[Again, CallState]] = []
         for done, other, theirs in self._candidates(mine, tool, call.values, made, before):
             for name in mine.keys() | call.values.keys() | other.parameters.keys():
                 if name in mine and mine[name].shown:
@@ -125,8 +144,14 @@ class Restated:
                 elif _value(name, call.values, tool) != _value(name, other.parameters, tool):
                     break
             else:
-                return Again(done, _shown(mine, call.anew), None if done is other else other)
-        return None
+                again = Again(done, _shown(mine, call.anew), None if done is other else other)
+                if not goes_on:
+                    return again
+                found.append((again, other))
+        apart = self._told_apart([one for _, one in found], tool) - behalf
+        if not found or not apart.isdisjoint(call.anew):
+            return None  # what tells it from those before shows when it is read
+        return found[0][0]
 
     def _candidates(
         self,
@@ -158,6 +183,29 @@ class Restated:
             properties = tool.parameters.get("properties", {})
             known = self._credentials[tool.id] = tool, found if len(found) < len(properties) else frozenset()
         return known[1]
+
+    def _told_apart(self, alike: Sequence[CallState], tool: ToolSpec) -> frozenset[str]:
+        """What tells calls that are written alike from one another: a part has said of one of them that it is another one (`repeat`), and
+        it has another value there than the first."""
+        first = min(alike, key=lambda one: one.plan, default=None)
+        found: set[str] = set()
+        for one in alike:
+            if (
+                first is None
+                or one.plan <= first.plan
+                or not (self.is_part(one.plan) and self._says_again(one))
+            ):
+                continue
+            for name in one.parameters.keys() | first.parameters.keys():
+                if _value(name, one.parameters, tool) != _value(name, first.parameters, tool):
+                    found.add(name)
+        return frozenset(found)
+
+    def _says_again(self, call: CallState) -> bool:
+        step = self.words(call.step_id, call.plan)
+        return step is not None and (
+            step.repeat or any(one.repeat for one in step.actions if one.action_id == call.slot.action_id)
+        )
 
     def _tells_of_another(self, form: Form, meant: int) -> bool:
         """True if it goes by an effect that was had anew since, and is another one: what is told of it is another, too."""
@@ -234,7 +282,17 @@ def _is_next(
     """
     if not (by_readings(mine, parameters, tool, behalf) and all(name in parameters for name in same)):
         return False
-    other = frozenset[StepId]().union(*(mine[name].cone.readings for name in differing if name not in behalf))
+    return _is_read_otherwise(mine, [name for name in differing if name not in behalf], same)
+
+
+def _is_another(like: _Like, mine: dict[str, Form], apart: Collection[str]) -> bool:
+    """True if a reading has given another value for what tells such calls apart: the next mail that is answered in the same words."""
+    return _is_read_otherwise(mine, [name for name in like.differing if name in apart], like.same)
+
+
+def _is_read_otherwise(mine: dict[str, Form], differing: Sequence[str], same: Sequence[str]) -> bool:
+    """True if readings have given something else for these, and none but them the same for others."""
+    other = frozenset[StepId]().union(*(mine[name].cone.readings for name in differing))
     told = (mine[name].cone.readings for name in same if name in mine)
     return bool(other) and not any(readings and readings.isdisjoint(other) for readings in told)
 
@@ -250,8 +308,8 @@ def told_again(found: Again, how: str) -> str:
     doubt = ", nobody knows whether it took effect" if found.call.status == "unknown" else ""
     return (
         f"step {found.call.step_id!r} has made this call of {found.call.tool_id!r} as it is written here{doubt}, and "
-        f"{', '.join(found.differing)} {how}: leave it out if that is the effect that is wanted, write the value that is meant if it "
-        "is another effect, or say `repeat: true`"
+        f"{', '.join(found.differing)} {how}: if it is another effect, say `repeat: true` with its `repeat_reason`, or write the value "
+        "that is meant; if it is the same one, leave it out"
     )
 
 

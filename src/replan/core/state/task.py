@@ -348,7 +348,7 @@ class State:
     def restated(self) -> Restated:
         """The calls that were made, by how plans have written them."""
         self._restated = self._restated or Restated(
-            self.named, self.words_of, self._instead_of, self._was_given
+            self.named, self.words_of, self._instead_of, self._was_given, self._is_part
         )
         return self._restated
 
@@ -390,6 +390,9 @@ class State:
             and one.born <= failed.plan
             and not 0 < one.gone <= failed.plan
         )
+
+    def _is_part(self, version: int) -> bool:
+        return version in self.continued
 
     def _was_given(self, name: str) -> bool:
         return self.submitted is None or name in self.submitted.metadata
