@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import platform
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -406,6 +407,7 @@ def _keys_of_environment() -> Iterator[tuple[str, str]]:
             yield name, value.strip()
 
 
-def driver_name() -> str:
-    """Who drives, for the log: no path and no host name."""
-    return f"process {os.getpid()}"
+def driver_name(*, shared: bool) -> str:
+    """Who drives, for the log: no path, and a host name only where several hosts can share the log."""
+    process = f"process {os.getpid()}"
+    return f"{process} on {platform.node() or 'a nameless host'}" if shared else process

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import platform
 import signal
 import sys
 from collections.abc import Iterator
@@ -77,6 +79,27 @@ async def test_the_task_of_a_killed_worker_is_taken_over(workers: Workers) -> No
         ("b", task_id, second.pid),
         ("c", task_id, second.pid),
     ]
+
+
+async def test_the_log_of_a_worker_says_whom_it_has_taken_a_task_over_from(
+    workers: Workers, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "replan.worker")
+    first = workers.start()
+    gone = f"process {first.pid} on {platform.node()}"
+    stop = asyncio.Event()
+    async with submitter(workers) as replan:
+        await submitted(replan, step("a", "hold"), task_id="t")
+        assert (await arrives(workers)).pid == first.pid
+        working = asyncio.create_task(replan.work(stop=stop))
+        first.kill()
+        (await arrives(workers)).let_go()
+        await check_succeeded(replan, "t")
+        stop.set()
+        await working
+    said = [record.getMessage() for record in caplog.records]
+    assert said[:2] == [f"{gone} is gone: back into the queue: t", f"took t, last driven by {gone}"]
+    assert said[2].startswith("t has ended: succeeded, ")
 
 
 async def test_a_frozen_worker_is_fenced_when_it_wakes_and_works_on(

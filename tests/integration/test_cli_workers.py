@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import platform
 import re
 import signal
 import subprocess
@@ -230,11 +231,11 @@ def test_a_worker_and_a_deliverer_wait_for_a_database_that_is_started_after_them
         ):
             for process in (worker, deliverer, unlucky):
                 said = process.stderr.readline()
-                assert said.startswith("waiting for the database: the database postgresql://127.0.0.1:"), said
+                assert "waiting for the database: the database postgresql://127.0.0.1:" in said, said
                 assert "Connection refused" in said
             unlucky.send_signal(signal.SIGTERM)
             _, told = unlucky.communicate(timeout=60)
-            assert (unlucky.returncode, told.splitlines()[-1]) == (0, "stopped")
+            assert (unlucky.returncode, told.endswith("INFO stopped\n")) == (0, True)
             server.start()
             assert worker.stdout.readline() == "taking tasks of all queues, with 5 tools\n"
             assert place.do("run", *BY_STEPS, "--task-id", "t").stdout == "7\n"
@@ -244,9 +245,35 @@ def test_a_worker_and_a_deliverer_wait_for_a_database_that_is_started_after_them
             for process in (worker, deliverer):
                 process.send_signal(signal.SIGTERM)
                 _, told = process.communicate(timeout=60)
-                assert (process.returncode, told.splitlines()[-1]) == (0, "stopped")
+                assert (process.returncode, told.endswith("stopped\n")) == (0, True)
     finally:
         server.close()
+
+
+def test_the_log_of_a_worker_tells_what_becomes_of_each_task_where_and_when(place: Place) -> None:
+    here = platform.node()
+    place.plan(one_step("add", a=3, b=4))
+    with place.follow("worker", "--tools", "tools.py", "--log-format", "json") as worker:
+        assert worker.stdout.readline()
+        assert place.do("run", *BY_STEPS, "--task-id", "well").returncode == 0
+        place.do("submit", *BY_STEPS, "--task-id", "lacks", "--secret", "pin=env:NOWHERE", NOWHERE="1")
+        place.do("submit", *BY_STEPS, "--task-id", "asks", "--approve", "all")
+        lines = []
+        while not {"given_back", "waits"} <= {line.get("did") for line in lines}:
+            lines.append(json.loads(worker.stderr.readline()))
+        worker.send_signal(signal.SIGTERM)
+        _, rest = worker.communicate(timeout=60)
+    lines += [json.loads(line) for line in rest.splitlines()]
+    assert {(line["host"], line["pid"]) for line in lines} == {(here, worker.pid)}
+    told = {(line.get("task_id"), line.get("did")): line for line in lines}
+    assert told["well", "ended"]["status"] == "succeeded"
+    assert {("well", "taken"), ("asks", "taken"), ("asks", "waits")} <= told.keys()
+    assert "NOWHERE" in told["lacks", "given_back"]["message"]
+    assert told["lacks", "given_back"]["level"] == "warning"
+    assert all(line["time"].endswith("Z") for line in lines)
+    started = [json.loads(line) for line in place.do("tasks", "show", "well", "--events").stdout.splitlines()]
+    drivers = [one["data"]["driver"] for one in started if one["type"] == "task_started"]
+    assert drivers == [f"process {worker.pid} on {here}"], "the log of a task names the host, too"
 
 
 def test_a_worker_does_not_wait_for_what_cannot_come(place: Place) -> None:

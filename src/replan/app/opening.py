@@ -64,7 +64,7 @@ async def opened(
         closing.push_async_callback(announcer.aclose)
     parts = Parts(
         store, WithWaits(catalog, catalog.rules), models, SystemClock(), Ulids(),
-        driver=driver_name(), version=__version__, record=record, ask=ask, secrets=secrets,
+        driver=driver_name(shared=queue is not None), version=__version__, record=record, ask=ask, secrets=secrets,
     )  # fmt: skip
     service = Service(parts)
     limits = settings.orchestrator

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack
 
 from pydantic import SecretStr
@@ -232,11 +232,14 @@ class Running:
             held.enter_context(checks.held(state.name, await asyncio.to_thread(answer_check, named)))
         return held
 
-    async def drive(self, task_id: str) -> None:
-        """Drive a task here for the queue, as far as it goes. `InputError` if what it goes on with is not here."""
+    async def drive(self, task_id: str, begins: Callable[[State], None]) -> State | None:
+        """Drive a task here for the queue, as far as it goes. `InputError` if what it goes on with is not here.
+
+        `begins` is told what it stands at. None: it has ended before.
+        """
         summary = await self.service.parts.store.summary(task_id)  # before its whole log is read
         if summary.status in ENDED:
-            return
+            return None
         if summary.held and self.engine.driving(task_id) is None:
             raise TaskHeld(f"task {task_id!r} is being driven by another process")
         state = await self.service.check_resumable(task_id)
@@ -245,6 +248,7 @@ class Running:
         await self._load_models(plans=plans, judges=judges)
         self._check_models(state.policy, plans=plans, judges=judges)
         held = await self._held_to_type(state)
+        begins(state)
         driving = self._start(task_id, after=state.last_seq, stays=False)
         driving.add_done_callback(lambda _: held.close())
         self.engine.let_through(task_id)  # the queue has given it a place
@@ -260,6 +264,7 @@ class Running:
             # Before the queue is told that this is done: else a crash in between would lose the wake-up.
             secs = max(0.0, left.waiting.until - self.service.parts.clock.now())
             await need_queue(self.queue).wake_later(task_id, secs)
+        return left
 
     async def resume(
         self, task_id: str, secrets: Mapping[str, str | SecretStr] | None, reason: str = "", by: str = ""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import platform
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from replan.app.running import Running
 from replan.app.taking_up import take_up
+from replan.app.worker_log import gave_back, logged
 from replan.config import Settings
 from replan.core.limits.needs import FORKS, Needs
 from replan.errors import InputError, ReplanError
@@ -33,7 +34,7 @@ def hand_of(settings: Settings, queues: Sequence[str], concurrency: int | None) 
 
     section = settings.engine
     return Hand(
-        name=f"{driver_name()} on {platform.node()}",
+        name=driver_name(shared=True),
         queues=tuple(dict.fromkeys(map(checked_queue, queues))),
         concurrency=concurrency or section.worker_concurrency or settings.orchestrator.max_concurrent_tasks,
         most=section.max_running_tasks,
@@ -70,8 +71,8 @@ async def work_off(
     answers = _Answers()
 
     worker = Worker(
-        queue.database, running.drive, hand, takeover_secs=takeover_secs, offers=offers, look=answers.look, failed=_say_why,
-        hide=running.service.parts.secrets.hide,
+        queue.database, partial(logged, running), hand, takeover_secs=takeover_secs, offers=offers, look=answers.look,
+        failed=gave_back, hide=running.service.parts.secrets.hide,
     )  # fmt: skip
     working = asyncio.create_task(worker.run(grace_secs))
     told = asyncio.create_task(_tell_ready(worker.ready, ready))
@@ -129,8 +130,3 @@ async def _tell_ready(entered: asyncio.Event, ready: Callable[[], None] | None) 
     await entered.wait()
     if ready is not None:
         ready()
-
-
-def _say_why(task_id: str, error: BaseException) -> None:
-    """A task that could not be driven goes back into the queue."""
-    log.warning("task %s goes back into the queue: %s", task_id, error)

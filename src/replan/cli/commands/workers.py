@@ -126,16 +126,20 @@ def worker(
     api_key: options.ApiKey = None,
     config: options.Config = None,
     db: options.Db = None,
+    log_level: options.LogLevel = None,
+    log_format: options.LogFormat = None,
     json: options.Json = False,
 ) -> None:
     """Take tasks from the queue of a PostgreSQL database and drive them, until SIGTERM or Ctrl-C.
 
-    Those that need a tool or a model that is not here are left to other workers.
+    Those that need a tool or a model that is not here are left to other workers. What it does with each task is a line
+    on stderr.
     """
-    from replan.cli.terminal import loop, opening
+    from replan.cli.terminal import log_lines, loop, opening
     from replan.cli.terminal.inputs import secret_text
 
     settings = opening.settings_of(config)
+    log_lines.begin(log_level or settings.logging.level, log_format or settings.logging.format)
     engine = settings.engine.model_copy(update={"kind": "procrastinate"})
     replan = opening.open_replan(
         settings.model_copy(update={"engine": engine}),
@@ -148,7 +152,7 @@ def worker(
     names = [name for given in queues or () for name in given.split(",") if name]
     with own_stdout() as out:
         loop.run(_work(replan, out, concurrency, names, grace, json=json))
-        say("stopped")
+        log_lines.log.info("stopped")
 
 
 async def _work(
@@ -159,6 +163,7 @@ async def _work(
     import signal
     from functools import partial
 
+    from replan.cli.terminal import log_lines
     from replan.cli.terminal.exits import INTERRUPTED
     from replan.cli.terminal.lasting import last
     from replan.cli.terminal.opening import tell_tool_problems
@@ -171,7 +176,9 @@ async def _work(
             os._exit(INTERRUPTED)
         from replan.core.words import in_digits
 
-        say(f"taking no more tasks; those that run may end for {in_digits(grace)} s (told so again: at once)")
+        log_lines.log.info(
+            "taking no more tasks; those that run may end for %s s (told so again: at once)", in_digits(grace)
+        )
         stop.set()
 
     def ready(count: int) -> None:
@@ -189,4 +196,4 @@ async def _work(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
-    await last(replan, stop, work)
+    await last(replan, stop, work, say=log_lines.log.warning)

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 _FIRST_SECS, _MOST_SECS = 0.2, 2.0
 
 
-async def last(replan: Replan, stop: asyncio.Event, work: Callable[[], Awaitable[None]]) -> None:
+async def last(
+    replan: Replan,
+    stop: asyncio.Event,
+    work: Callable[[], Awaitable[None]],
+    *,
+    say: Callable[[str], None] = say,
+) -> None:
     """Open it as soon as its database answers, and do the work, unless it is told to stop before that."""
     said, pause = "", _FIRST_SECS
     while not stop.is_set():

@@ -40,6 +40,14 @@ ApiKey = Annotated[
         callback=carried_key,
     ),
 ]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"] | None,
+    typer.Option("--log-level", help="Least serious line that is told; default: [logging] level."),
+]
+LogFormat = Annotated[
+    Literal["text", "json"] | None,
+    typer.Option("--log-format", help="Lines for people, or JSON objects; default: [logging] format."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Tools = Annotated[
     list[str] | None,

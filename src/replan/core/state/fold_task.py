@@ -37,7 +37,7 @@ def _submitted(state: State, event: e.TaskSubmitted, ts: float) -> None:
 
 
 def _started(state: State, event: e.TaskStarted, ts: float) -> None:
-    state.started = True
+    state.started, state.driver = True, event.driver
     _approves(state, event)
 
 
@@ -50,6 +50,7 @@ def _approves(state: State, event: e.TaskStarted | e.TaskResumed) -> None:
 
 def _resumed(state: State, event: e.TaskResumed, ts: float) -> None:
     state.started = state.resumed = True
+    state.driver = event.driver or state.driver
     _approves(state, event)
     state.llm_running.clear()
     state.llm_since.clear()

@@ -85,6 +85,8 @@ class State:
     active_secs: float = 0.0
     """Time in which somebody drove the task: neither the wait before its start nor a gap before a resumption."""
     started: bool = False
+    driver: str = ""
+    """Who has driven it last."""
     round: int = 0
     selection: e.ToolSelectionCompleted | None = None
     plan: Plan | None = None

@@ -21,7 +21,7 @@ from replan.errors import StoreBusy, StoreError, TaskHeld
 from replan.ports import Database
 from replan.run.session.stops import HandedOver
 
-log = logging.getLogger("replan")
+log = logging.getLogger("replan.worker")
 ANY = "procrastinate_any_queue_v1"
 _COLUMNS = "id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, worker_id"
 _LINES = "SELECT queue, needs FROM need WHERE queue <> ALL(%(known)s::text[])"
@@ -54,8 +54,8 @@ _AGAIN = "SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL)"
 _GHOSTS = f"""{_AGAIN}, {_TOLD} FROM (SELECT id FROM procrastinate_jobs
  WHERE worker_id = %(worker)s::bigint AND status = 'doing' AND id <> ALL(%(held)s::bigint[]) FOR UPDATE) j"""
 """Jobs that were given to this worker in an answer that it never got."""
-_SWEEP = f"""{_AGAIN}, {_TOLD} FROM (
- SELECT j.id FROM procrastinate_jobs j WHERE j.status = 'doing' AND j.worker_id IS DISTINCT FROM %(worker)s::bigint
+_SWEEP = f"""{_AGAIN}, {_TOLD}, x.lock, x.whose FROM (
+ SELECT j.id, j.lock, (SELECT name FROM worker w WHERE w.id = j.worker_id LIMIT 1) AS whose FROM procrastinate_jobs j WHERE j.status = 'doing' AND j.worker_id IS DISTINCT FROM %(worker)s::bigint
  AND pg_postmaster_start_time() < now() - make_interval(secs => %(stale)s::float8) AND (j.worker_id IS NULL OR EXISTS
  (SELECT 1 FROM procrastinate_workers w LEFT JOIN worker own USING (id) WHERE w.id = j.worker_id
   AND w.last_heartbeat < now() - make_interval(secs => coalesce(own.stale_secs, %(stale)s::float8))))
@@ -122,6 +122,8 @@ class Jobs(manager.JobManager):
         self._failed_at = time.monotonic() - pace.stale + 1.5 * pace.beat
         """When something was last asked in vain: while nobody gets through, everybody looks dead. Also when this one
         starts: it may be at the end of such a time."""
+        self._away = False
+        """The database has not answered, which was told."""
         self.entered = asyncio.Event()
         self.leaving = False
 
@@ -223,7 +225,8 @@ class Jobs(manager.JobManager):
             async with self._turn:
                 await self._try(_GHOSTS, {"worker": self.me, "held": list(self._held)})
             if time.monotonic() - self._failed_at > self._pace.stale:
-                await self._try(_SWEEP, {"stale": self._pace.stale, "worker": self.me})
+                swept = await self._try(_SWEEP, {"stale": self._pace.stale, "worker": self.me})
+                _tell_gone((row["whose"], row["lock"]) for row in swept)
 
     async def tidy(self) -> None:
         """Find tasks that were lost all the same, and jobs that nobody needs any more."""
@@ -234,14 +237,23 @@ class Jobs(manager.JobManager):
             await self._try(_NEEDLESS_TIMERS, {})
             await self._try(_OLD_WORKERS, {})
 
-    async def _try(self, statement: str, params: dict[str, Any]) -> None:
+    async def _try(self, statement: str, params: dict[str, Any]) -> list[dict[str, Any]]:
         try:
-            await self._database.ask(statement, params)
-        except StoreBusy:
+            rows = await self._database.ask(statement, params)
+        except StoreBusy as error:
             self._failed_at = time.monotonic()
+            if not self._away:
+                self._away = True
+                log.warning("the database is away: %s", error)
         except StoreError as error:  # what comes next may do all the same
             self._failed_at = time.monotonic()
             log.warning("the queue could not be asked: %s", error)
+        else:
+            if self._away:
+                self._away = False
+                log.info("the database answers again")
+            return rows
+        return []
 
     async def _open_lines(self) -> list[str]:
         for row in await self._database.ask(_LINES, {"known": list(self._lines)}):
@@ -272,6 +284,17 @@ class Jobs(manager.JobManager):
                 if self.leaving and tries > 2:
                     return None
                 await asyncio.sleep(0.5)
+
+
+def _tell_gone(lost: Iterable[tuple[str | None, str | None]]) -> None:
+    """Whose tasks go back into the queue."""
+    tasks: dict[str, list[str]] = {}
+    for whose, task_id in lost:
+        if task_id is not None:
+            tasks.setdefault(whose or "a worker", []).append(task_id)
+    for whose, names in tasks.items():
+        told = {"did": "taken_back", "from": whose, "tasks": names}
+        log.warning("%s is gone: back into the queue: %s", whose, ", ".join(names), extra={"told": told})
 
 
 class Back(retry.BaseRetryStrategy):

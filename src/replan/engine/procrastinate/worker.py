@@ -63,10 +63,10 @@ class Worker:
         takeover_secs: float,
         offers: Callable[[], Needs],
         look: Callable[[Collection[str]], Awaitable[None]],
-        failed: Callable[[str, BaseException], None],
+        failed: Callable[[str, str], None],
         hide: Callable[[str], str],
     ) -> None:
-        """`offers`: what this process has, asked in the loop of `run`. `look`: finds types of answers. `failed`: told of a task that could not be driven.
+        """`offers`: what this process has, asked in the loop of `run`. `look`: finds types of answers. `failed`: told of a task that could not be driven, and why.
 
         `hide` takes the secrets out of a text that is to be written down.
         """
@@ -170,10 +170,11 @@ class Worker:
             if isinstance(error, ModelAway):
                 self._away.begins()
                 self._offered = self._offered.model_copy(update={"models": {}})
-            self._loop.call_soon_threadsafe(self._failed, task_id, error)
+            why = self._hide(str(error))
+            self._loop.call_soon_threadsafe(self._failed, task_id, why)
             with suppress(StoreError):
-                why = f"{self._hand.name} gave it back: {self._hide(str(error))}"
-                await self._database.ask(_REFUSED, {"task": task_id, "why": why[:2_000]})
+                said = f"{self._hand.name} gave it back: {why}"
+                await self._database.ask(_REFUSED, {"task": task_id, "why": said[:2_000]})
             raise
 
     async def _timer(self, task_id: str) -> None:
