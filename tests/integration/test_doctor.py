@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socketserver
 import sqlite3
+import struct
+import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,7 @@ from replan.config import Settings
 from replan.core.events import CancelRequested, PlanGenerated, StepReady, TaskSubmitted, TaskWaiting
 from replan.core.types import Plan
 from replan.engine.procrastinate.queue import Queue
+from replan.errors import StoreUnusable
 from replan.store import schema
 from replan.store.inspection.sqlite import look_at_sqlite
 from replan.store.postgres import schema as postgres_schemas
@@ -274,6 +278,22 @@ def test_workers_need_a_server(file: Path) -> None:
     assert "postgresql://" in the(examined(file, workers=True), "workers").todo
 
 
+def test_a_machine_that_needs_no_model_is_well_without_one(tmp_path: Path) -> None:
+    cwd = folder(tmp_path)
+
+    with_it = replan("doctor", "--db", "log.db", "--json", cwd=cwd)
+    well = replan("doctor", "--db", "log.db", "--without", "model", "--without", "extras", "--json", cwd=cwd)
+    wrong = replan("doctor", "--without", "luck", cwd=cwd)
+
+    assert with_it.returncode == 1
+    assert "model" in {one["name"] for one in json.loads(with_it.stdout)["checks"]}
+    assert (well.returncode, json.loads(well.stdout)["ok"]) == (0, True)
+    names = {one["name"] for one in json.loads(well.stdout)["checks"]}
+    assert "store" in names
+    assert not {name for name in names if name.startswith(("model", "extra"))}
+    assert (wrong.returncode, "there are extras, model, database, tools" in wrong.stderr) == (2, True)
+
+
 def test_the_command_tells_all_of_it_and_its_exit_code_says_whether_something_is_wrong(
     tmp_path: Path,
 ) -> None:
@@ -357,17 +377,130 @@ def test_a_database_that_takes_no_writes(made: str, run_sql: Sql) -> None:
     assert "address of the primary" in found.todo
 
 
-def test_a_user_who_may_not_write(made: str, run_sql: Sql) -> None:
-    name = f"reader_{made.rpartition('/')[2]}"
-    run_sql(
-        f"CREATE ROLE {name} LOGIN", f"GRANT USAGE ON SCHEMA replan TO {name}",
-        f"GRANT SELECT ON ALL TABLES IN SCHEMA replan TO {name}",
+@pytest.mark.parametrize(
+    ("granted", "words", "to_do"),
+    [
+        pytest.param("", "may make no schema in", "GRANT CREATE ON DATABASE", id="nothing, and no schema is there"),
+        pytest.param("CREATE SCHEMA replan", "may not use the schema replan", "grant that right", id="nothing"),
+        pytest.param(
+            "CREATE SCHEMA replan; GRANT USAGE ON SCHEMA replan TO {user}", "may make no tables in the schema replan",
+            "GRANT CREATE ON SCHEMA replan", id="an empty schema",
+        ),
+    ],
+)  # fmt: skip
+def test_a_user_without_rights_where_nothing_is_yet(
+    postgres_new_database: str, postgres_server: PostgresServer, granted: str, words: str, to_do: str
+) -> None:
+    address = postgres_new_database
+    with a_role(postgres_server, address) as (user, theirs):
+        run = Sql(postgres_server, address)
+        for statement in filter(None, granted.format(user=user).split("; ")):
+            run(statement)
+        found = examined(theirs)
+
+    assert set(found) == {"store", "clock"}
+    store = the(found, "store")
+    assert (store.state, f"the user {user} {words}" in store.found) == ("problem", True), store
+    assert to_do in store.found
+
+
+@pytest.mark.parametrize(
+    ("rights", "words", "to_do"),
+    [
+        pytest.param("", "may not read the tables", "", id="none"),
+        pytest.param("SELECT", "may only read its tables", "to look is enough for `tasks list`", id="only to read"),
+    ],
+)  # fmt: skip
+def test_a_user_who_may_not_write(
+    made: str, postgres_server: PostgresServer, run_sql: Sql, rights: str, words: str, to_do: str
+) -> None:
+    with a_role(postgres_server, made) as (user, theirs):
+        run_sql(f"GRANT USAGE ON SCHEMA replan TO {user}")
+        if rights:
+            run_sql(f"GRANT {rights} ON ALL TABLES IN SCHEMA replan TO {user}")
+        found = the(examined(theirs), "store")
+
+    assert (found.state, words in found.found, to_do in found.todo) == ("problem", True, True), found
+    assert "primary" not in found.todo
+
+
+def test_a_schema_of_ones_own_that_is_not_there(made: str) -> None:
+    own = f"{made}?options=-c%20search_path%3Dnowhere"
+
+    found = the(examined(own), "store")
+    with pytest.raises(StoreUnusable, match="make the schema that search_path names"):
+        asyncio.run(PostgresStore(own).list_tasks())
+
+    assert (found.state, "no schema of search_path (nowhere) is in" in found.found) == ("problem", True)
+    assert "CREATE SCHEMA" in found.found
+
+
+@pytest.mark.parametrize(
+    ("code", "says", "to_do"),
+    [
+        ("28P01", 'password authentication failed for user "ada"', "PGPASSWORD"),
+        ("28000", 'role "ada" does not exist', "createuser"),
+        ("3D000", 'database "tasks" does not exist', "createdb"),
+        ("28000", 'no pg_hba.conf entry for host "10.0.0.1"', "pg_hba.conf"),
+        ("42501", 'permission denied for database "tasks"', "have its owner grant that right"),
+    ],
+)
+def test_a_server_that_lets_nobody_in_says_why_and_what_helps(code: str, says: str, to_do: str) -> None:
+    with refusing(code, says) as port:
+        found = the(examined(f"postgresql://ada:hush@127.0.0.1:{port}/tasks"), "store")
+
+    assert (found.state, says in found.found, f"; {to_do}" in found.found or to_do in found.found) == (
+        "problem", True, True
     )  # fmt: skip
+    assert "refuses" in found.found
+    assert "does not answer" not in found.found
+    assert "hush" not in found.found
+
+
+def test_a_server_that_is_starting_is_one_that_does_not_answer_yet() -> None:
+    with refusing("57P03", "the database system is starting up") as port:
+        found = the(examined(f"postgresql://ada@127.0.0.1:{port}/tasks"), "store")
+
+    assert "does not answer (" in found.found
+
+
+@contextmanager
+def refusing(code: str, says: str) -> Iterator[int]:
+    """A server that answers whoever wants to begin a session with this error; its port."""
+
+    class Refuse(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            while len(head := self.rfile.read(8)) == 8:
+                length, kind = struct.unpack("!ii", head)
+                self.rfile.read(length - 8)
+                if kind >> 16 == 3:  # a start of the protocol's version 3; all else asks for encryption
+                    break
+                self.wfile.write(b"N")
+            fields = b"".join(
+                key + text.encode() + b"\0" for key, text in ((b"S", "FATAL"), (b"C", code), (b"M", says))
+            )
+            self.wfile.write(b"E" + struct.pack("!i", len(fields) + 5) + fields + b"\0")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Refuse) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def a_role(server: PostgresServer, address: str) -> Iterator[tuple[str, str]]:
+    """A user of the server with no rights, and the address with that name."""
+    database = address.rpartition("/")[2]
+    user = f"weak_{database}"
+    server.sql(f"CREATE ROLE {user} LOGIN", database=database)
     try:
-        found = the(examined(made.replace("replan@", f"{name}@")), "store")
+        yield user, address.replace("replan@", f"{user}@")
     finally:
-        run_sql(f"DROP OWNED BY {name}", f"DROP ROLE {name}")
-    assert (found.state, "may not write to its tables" in found.found) == ("problem", True)
+        server.sql(f"DROP OWNED BY {user}", f"DROP ROLE {user}", database=database)
 
 
 def test_schemas_of_other_releases_and_half_of_one(made: str, run_sql: Sql) -> None:
@@ -429,11 +562,69 @@ def test_workers_that_are_dead_and_clocks_that_differ(made: str, run_sql: Sql) -
     found = examined(made, workers=True)
 
     well, dead = found["workers"]
+    assert "told no more" in dead.todo
     assert (well.state, well.found) == ("ok", "2 workers, 0 of 8 places taken")
     assert (dead.state, "old was last seen 1 h 00 min ago" in dead.found) == ("note", True)
     fast, here = found["clock"]
     assert (fast.state, "fast's is 42 s ahead of the database's" in fast.found) == ("problem", True)
     assert here.state == "ok"
+
+
+def test_workers_that_were_started_again_are_one_line_and_the_others_of_a_machine_another(
+    made: str, run_sql: Sql
+) -> None:
+    into = """INSERT INTO worker (number, id, name, queues, offers, concurrency, stale_secs, started, seen)
+        SELECT {n}, {n}, '{name}', '{{}}', '{{"tools": [], "models": {{}}}}', 1, {stale}, now() - interval '{began}', now() - interval '{seen}'"""
+    rows = [
+        ("process 1 on a", "9 h", "3 h", 1), ("process 2 on a", "3 h", "2 h", 1), ("process 3 on a", "1 h", "0 h", 99999),
+        ("process 4 on b", "9 h", "5 h", 1), ("process 5 on b", "5 h", "4 h", 1),
+        ("process 6 on c", "9 h", "1 h", 1), ("process 7 on c", "2 h", "0 h", 99999),
+    ]  # fmt: skip
+    run_sql(
+        *(
+            into.format(n=n, name=name, stale=stale, began=began, seen=seen)
+            for n, (name, began, seen, stale) in enumerate(rows, 1)
+        )
+    )
+
+    well, *lost = examined(made, workers=True)["workers"]
+
+    assert well.found == "2 workers, 0 of 2 places taken"
+    assert {one.state: one.facts["names"] for one in lost if one.state == "ok"} == {
+        "ok": ["process 1 on a", "process 2 on a"]
+    }
+    notes = [one for one in lost if one.state == "note"]
+    assert [one.facts["names"] for one in notes] == [["process 4 on b", "process 5 on b"], ["process 6 on c"]]
+    assert "process 5 on b and 1 other there before it were last seen 4 h 00 min ago" in notes[0].found
+
+
+async def test_tasks_of_a_queue_that_wait_for_the_same_are_one_line(
+    server_store: PostgresStore, made: str, run_sql: Sql
+) -> None:
+    for n in range(3):
+        await begun(server_store, f"t{n}")
+    run_sql(
+        "INSERT INTO worker (number, id, name, queues, offers, concurrency, stale_secs, most) VALUES (1, 1, 'w', '{}', "
+        '\'{"tools": ["dig", "fly"], "models": {}, "endpoint": null}\', 4, 3600, NULL)',
+        *(
+            f'INSERT INTO need VALUES (\'default:{n}\', \'{{"tools": ["{tool}"], "models": {{}}, "endpoint": null}}\')'
+            for n, tool in enumerate(("dig", "fly", "swim"))
+        ),
+        *(f"SELECT wake('t{n}', 'default:{n}', 0)" for n in range(3)),
+    )
+
+    lines = {one.state: one.found for one in (await asyncio.to_thread(examined, made))["queue"]}
+
+    assert lines == {
+        "ok": "2 tasks of the queue 'default': waiting for a free worker",
+        "problem": "1 task of the queue 'default': it waits for a worker that has the tool 'swim': the worker that is running does not",
+    }
+    run_sql("UPDATE task SET holder = 1", "UPDATE worker SET most = 3")
+    (free,) = [one for one in (await asyncio.to_thread(examined, made))["queue"] if one.state == "ok"]
+    assert "max_running_tasks = 3" in free.found
+    run_sql("UPDATE worker SET most = NULL, concurrency = 3")
+    (free,) = [one for one in (await asyncio.to_thread(examined, made))["queue"] if one.state == "ok"]
+    assert "all 3 places of the worker that could take it are taken" in free.found
 
 
 async def test_tasks_of_workers_that_stand_still(

@@ -292,6 +292,24 @@ async def test_a_worker_takes_only_tasks_whose_tools_it_has_and_the_others_say_w
             assert await replan.why_waiting(other) == ""
 
 
+async def test_a_task_says_that_all_places_are_taken_or_as_many_tasks_run_as_may(here: Here) -> None:
+    async with here.replan() as replan, here.worker(concurrency=1):
+        first = await submitted(replan, step("a", "hold"))
+        held = await here.arrives()
+        second = await submitted(replan, step("b", "hold"))
+        assert await replan.why_waiting(second) == "the only place of the worker that could take it is taken"
+        assert await replan.why_waiting(first) == ""
+        async with here.worker("do"):
+            assert "the only place of the worker" in await replan.why_waiting(second), (
+                "the other has no 'hold'"
+            )
+        here.sql("UPDATE worker SET most = 1")
+        assert "max_running_tasks = 1" in await replan.why_waiting(second)
+        held.let_go()
+        (await here.arrives()).let_go()
+        assert (await ended(replan, second)).status == "succeeded"
+
+
 async def test_a_worker_takes_only_tasks_whose_models_it_has(here: Here) -> None:
     async with here.replan("do") as replan, here.worker("do") as worker:
         settings = {WORK: Work(needs=Needs(models={"planning": "openai:other"})).model_dump(mode="json")}
@@ -300,6 +318,8 @@ async def test_a_worker_takes_only_tasks_whose_models_it_has(here: Here) -> None
         )
         await ended(replan, await submitted(replan, step("b", "do")))
         assert "the model 'openai:other' (planning)" in await worker.why_waiting("t")
+        async with here.worker("do"):
+            assert (await worker.why_waiting("t")).endswith(": none of the 2 workers does")
 
 
 async def test_a_worker_of_some_queues_leaves_the_others_alone(here: Here) -> None:
@@ -327,9 +347,10 @@ async def test_all_workers_together_drive_no_more_than_the_limit(here: Here) -> 
     spec = {"most": 2}
     async with here.replan() as replan, here.worker(spec=spec), here.worker(spec=spec):
         tasks = [await submitted(replan, step(f"s{n}", "hold")) for n in range(6)]
-        for _ in range(3):
+        for turn in range(3):
             pair = [await here.arrives(), await here.arrives()]
-            await replan.summary(tasks[0])
+            why = await replan.why_waiting(tasks[-1])
+            assert ("[engine] max_running_tasks = 2" in why) == (turn < 2), why
             assert here.gate.nobody()
             assert here.sql("SELECT count(*) FROM procrastinate_jobs WHERE status = 'doing'") == "2\n"
             for arrival in pair:

@@ -52,6 +52,8 @@ async def test_a_task_whose_model_cannot_be_asked_by_one_worker_goes_on_with_ano
         await poor.submit("do it", task_id="t")
         await here.until("SELECT refused IS NOT NULL FROM task", "t\n")
         assert str(error) in here.sql("SELECT refused FROM task")
+        why = await poor.why_waiting("t")  # not what it offers meanwhile, which is nothing
+        assert (str(error) in why, "the model ''" in why) == (True, False), why
         async with at_work(here) as rich:
             assert (await ended(rich, "t")).status == "succeeded"
     assert here.done() == ["a"]

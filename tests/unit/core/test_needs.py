@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,30 @@ def test_a_need_is_met_exactly_where_nothing_is_missing(wanted: Needs, offers: N
     same_place = not wanted.models or wanted.endpoint == offers.endpoint
     assert wanted.met_by(offers) == (not missing) == (has_tools and has_models and same_place)
     assert wanted.met_by(wanted)
+
+
+ROLES = ("planning", "evaluation", "selection")
+
+
+@pytest.mark.parametrize(
+    ("models", "offered", "missing"),
+    [
+        (dict.fromkeys(ROLES, "m"), {}, ["the model 'm'"]),
+        (dict.fromkeys(ROLES, "m"), {"planning": "m"}, ["the model 'm' (evaluation, selection)"]),
+        (dict.fromkeys(ROLES, ""), {}, ["the model of http://here"]),
+        (
+            {"planning": "a", "evaluation": "b"},
+            {},
+            ["the model 'a' (planning)", "the model 'b' (evaluation)"],
+        ),
+        ({"planning": "a"}, {}, ["the model 'a' (planning)"]),
+    ],
+)
+def test_a_missing_model_is_named_once_with_the_roles_where_it_is_not_that_of_all(
+    models: dict[str, str], offered: dict[str, str], missing: list[str]
+) -> None:
+    wanted = Needs(models=models, endpoint="http://here")
+    assert list(wanted.missing(Needs(models=offered, endpoint="http://here"))) == missing
 
 
 @given(needs, needs, names, names)

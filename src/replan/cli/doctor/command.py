@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,19 +16,35 @@ from replan.cli.terminal.terminal import own_stdout, paint
 if TYPE_CHECKING:
     from replan.cli.doctor.findings import Finding
 
+CHECKS = ("extras", "model", "database", "tools")
+"""That may be left out."""
+
 
 def doctor(
     tools: options.Tools = None,
     config: options.Config = None,
     db: options.Db = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without",
+            metavar="CHECK",
+            help=f"Leave one out, as this machine does without: {', '.join(CHECKS)}. May be given several times.",
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Check Python, extras, configuration, model, sources of tools, database, workers, and tasks that do not go on.
 
     Nothing is changed in the database. Exit code 1 if something does not work; each such line says what to do.
     """
+    from replan.errors import InputError
+
+    for name in without or ():
+        if name not in CHECKS:
+            raise InputError(f"--without {name!r}: there are {', '.join(CHECKS)}")
     with own_stdout() as out:
-        findings = list(examine(config, db, tools or []))
+        findings = list(examine(config, db, tools or [], without or ()))
         if json:
             out.json({"ok": _well(findings), "checks": [asdict(finding) for finding in findings]})
         else:
@@ -46,7 +62,9 @@ def _well(findings: list[Finding]) -> bool:
     return all(finding.state != "problem" for finding in findings)
 
 
-def examine(config: Path | None, db: str | None, tools: Sequence[str] = ()) -> Iterator[Finding]:
+def examine(
+    config: Path | None, db: str | None, tools: Sequence[str] = (), without: Sequence[str] = ()
+) -> Iterator[Finding]:
     """Every check in turn; one that fails does not stop the others."""
     from replan.cli.doctor import asked, here
     from replan.cli.doctor.database import database, place, usable
@@ -54,12 +72,15 @@ def examine(config: Path | None, db: str | None, tools: Sequence[str] = ()) -> I
     from replan.config import Settings
 
     yield here.python()
-    yield from here.extras()
+    if "extras" not in without:
+        yield from here.extras()
     loaded, finding = here.configuration(config)
     yield finding
     settings = loaded.settings if loaded else Settings()
-    yield from guarded("model", lambda: [asked.model(settings)])
-    found = list(guarded("store", lambda: database(settings, db)))
+    if "model" not in without:
+        yield from guarded("model", lambda: [asked.model(settings)])
+    found = [] if "database" in without else list(guarded("store", lambda: database(settings, db)))
     yield from found
     where = place(settings, db) if usable(found) else None
-    yield from guarded("tools", lambda: asked.tools(settings, tools, where))
+    if "tools" not in without:
+        yield from guarded("tools", lambda: asked.tools(settings, tools, where))

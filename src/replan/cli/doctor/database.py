@@ -64,7 +64,7 @@ def database(settings: Settings, db: str | None) -> Iterator[Finding]:
     yield from standing(health)
     yield from consumers(health)
     older = health.form is not None and health.form.at < health.form.newest
-    for unseen in health.unseen:
+    for unseen in health.unseen if health.fault is None else ():  # else it follows from that
         told = f"a part of it could not be looked at: {unseen}"
         if older:
             yield Finding("store", "note", told, "it can once the database has been brought forward")
@@ -77,25 +77,20 @@ def _store(health: Health) -> Finding:
         return Finding("store", "problem", health.fault)
     if not health.there:
         if health.unwritable:
-            return Finding("store", "problem", health.unwritable, "give --db a file that can be made")
+            return Finding("store", "problem", health.unwritable, health.to_write)
         return Finding("store", "ok", f"can be made: {health.shown} is not there yet")
     facts = {"tasks": health.tasks, "bytes": health.bytes, "free_bytes": health.free_bytes}
     if health.unwritable is not None:
-        todo = (
-            "give the address of the primary"
-            if health.shown.startswith("postgresql")
-            else "let no other process hold it, correct its permissions, or give --db a copy"
-        )
-        return Finding("store", "problem", f"cannot be written: {health.unwritable}", todo, facts)
+        return Finding("store", "problem", f"cannot be written: {health.unwritable}", health.to_write, facts)
     if health.form is not None and health.form.at == 0:
         return Finding(
             "store", "ok", f"can be made: nothing of Replan's is in {health.shown} yet", facts=facts
         )
     from replan.store.inspection.health import MOST
 
-    tasks = (
-        "" if health.tasks is None else f"; {'1000 or more' if health.tasks >= MOST else health.tasks} tasks"
-    )
+    tasks = ""
+    if health.tasks is not None:
+        tasks = f"; {MOST} tasks or more" if health.tasks >= MOST else f"; {counted(health.tasks, 'task')}"
     taken = "" if health.bytes is None else f", {size(health.bytes)}"
     return Finding("store", "ok", f"can be written: {health.shown}{taken}{tasks}", facts=facts)
 

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from replan.cli.doctor.findings import Finding
 from replan.cli.terminal.words import clean, counted, secs, times
+from replan.core.limits.needs import Needs
+from replan.engine.procrastinate.queue import busy
 
 if TYPE_CHECKING:
     from replan.cli.doctor.look import Examined
+    from replan.engine.procrastinate.queue import Worker
     from replan.store.inspection.health import Health, StillTask
 
 _SHOWN = 5
@@ -43,36 +46,67 @@ def queue(found: Examined, *, expected: bool) -> Iterator[Finding]:
     living = [worker for worker in workers if worker.alive]
     if expected or workers or found.lines:
         places = sum(worker.concurrency for worker in living)
-        busy = sum(worker.tasks for worker in living)
+        taken = sum(worker.tasks for worker in living)
         if living:
-            told = f"{counted(len(living), 'worker')}, {busy} of {counted(places, 'place')} taken"
+            told = f"{counted(len(living), 'worker')}, {taken} of {counted(places, 'place')} taken"
             yield Finding(
-                "workers", "ok", told, facts={"workers": len(living), "places": places, "busy": busy}
+                "workers", "ok", told, facts={"workers": len(living), "places": places, "busy": taken}
             )
         elif expected or found.lines:
             yield Finding("workers", "problem", "no worker is running", "replan worker", {"workers": 0})
-    for worker in workers:
-        if not worker.alive:
-            has = f", and has {counted(worker.tasks, 'task')} that others take over" if worker.tasks else ""
-            yield Finding(
-                "workers", "note", f"{worker.name} was last seen {secs(worker.seen_secs_ago)} ago{has}",
-                "start it again, or look why it cannot reach the database",
-                {"name": worker.name, "seen_secs_ago": worker.seen_secs_ago, "tasks": worker.tasks},
-            )  # fmt: skip
+    yield from _lost(workers)
+    waiting: dict[tuple[str, str], int] = {}
     for line in found.lines:
-        tasks = f"{counted(line.tasks, 'task')} of the queue {line.queue!r}"
-        facts = {"queue": line.queue, "tasks": line.tasks, "why": line.why}
-        if line.why and living:
-            todo = "replan worker with what is missing"
-            yield Finding("queue", "problem", f"{tasks}: {line.why}", todo, facts)
+        why = line.why if living else ""  # that no worker is running is told
+        waiting[line.queue, why] = waiting.get((line.queue, why), 0) + line.tasks
+    for (name, why), count in waiting.items():
+        tasks = f"{counted(count, 'task')} of the queue {name!r}"
+        facts = {"queue": name, "tasks": count, "why": why}
+        if why:
+            yield Finding("queue", "problem", f"{tasks}: {why}", "replan worker with what is missing", facts)
         else:
-            yield Finding("queue", "ok", f"{tasks}: waiting for a free worker", facts=facts)
+            free = busy(name, Needs(), workers) or "waiting for a free worker"
+            yield Finding("queue", "ok", f"{tasks}: {free}", facts=facts)
     if (oldest := found.oldest_secs) is not None:
         late = living and oldest > _LONG_WAIT_SECS
         yield Finding(
             "wake-ups", "note" if late else "ok", f"the oldest wake-up has waited for {secs(oldest)}",
             "start more workers, or look whether those that run are stuck" if late else "", {"oldest_secs": oldest},
         )  # fmt: skip
+
+
+def _lost(workers: list[Worker]) -> Iterator[Finding]:
+    """Workers that have not said that they ended: those that another one has come after on their machine in one line, the others
+    of a machine in another."""
+    succeeded: list[Worker] = []
+    by_machine: dict[str, list[Worker]] = {}
+    for worker in workers:
+        if worker.alive:
+            continue
+        since = [one for one in workers if one.alive and _machine(one) == _machine(worker)]
+        if not worker.tasks and any(one.running_secs < worker.seen_secs_ago for one in since):
+            succeeded.append(worker)
+        else:
+            by_machine.setdefault(_machine(worker), []).append(worker)
+    for lost in by_machine.values():
+        latest, tasks = min(lost, key=lambda one: one.seen_secs_ago), sum(one.tasks for one in lost)
+        others = f" and {counted(len(lost) - 1, 'other')} there before it" if len(lost) > 1 else ""
+        has = f", with {counted(tasks, 'task')} that others take over" if tasks else ""
+        was = "was" if len(lost) == 1 else "were"
+        yield Finding(
+            "workers", "note", f"{latest.name}{others} {was} last seen {secs(latest.seen_secs_ago)} ago{has}",
+            "start it again, or look why it cannot reach the database; after a day it is told no more",
+            {"name": latest.name, "seen_secs_ago": latest.seen_secs_ago, "tasks": tasks, "names": [one.name for one in lost]},
+        )  # fmt: skip
+    if succeeded:
+        told = f"{counted(len(succeeded), 'worker')} that were lost in the last day have successors on their machines"
+        if len(succeeded) == 1:
+            told = f"{succeeded[0].name}, lost {secs(succeeded[0].seen_secs_ago)} ago, has a successor on its machine"
+        yield Finding("workers", "ok", told, facts={"names": [one.name for one in succeeded]})
+
+
+def _machine(worker: Worker) -> str:
+    return worker.name.partition(" on ")[2] or worker.name
 
 
 def standing(health: Health) -> Iterator[Finding]:

@@ -37,9 +37,14 @@ class Needs(Frozen):
         for tool in self.tools:
             if tool not in there:
                 yield "a release of Replan that knows forks" if tool == FORKS else f"the tool {tool!r}"
-        others = {name: role for role, name in self.models.items() if offers.models.get(role) != name}
-        for name, role in others.items():
-            yield f"the model {name!r} ({role})"
+        others: dict[str, list[str]] = {}
+        for role, name in self.models.items():
+            if offers.models.get(role) != name:
+                others.setdefault(name, []).append(role)
+        for name, roles in others.items():
+            what = f"the model {name!r}" if name else f"the model of {self.endpoint or 'its endpoint'}"
+            every = len(roles) == len(self.models) > 1
+            yield what if every else f"{what} ({', '.join(roles)})"
         if self.answer is not None and self.answer not in offers.answers:
             yield f"the type of its answer, {self.answer.strip(_QUOTES)}"
         if self.models and not others and self.endpoint != offers.endpoint:

@@ -43,9 +43,9 @@ _RETRY = (
 )
 _BEAT = """WITH b AS (INSERT INTO procrastinate_workers (id, last_heartbeat) OVERRIDING SYSTEM VALUE
  VALUES (%(worker)s::bigint, now()) ON CONFLICT (id) DO UPDATE SET last_heartbeat = now())
-INSERT INTO worker (number, id, name, queues, offers, concurrency, stale_secs, ahead)
+INSERT INTO worker (number, id, name, queues, offers, concurrency, stale_secs, ahead, most)
  VALUES (%(holder)s::int, %(worker)s::bigint, %(name)s::text, %(queues)s::text[], %(offers)s::text, %(concurrency)s::int, %(stale)s::float8,
- %(clock)s::float8 - extract(epoch FROM now())::float8)
+ %(clock)s::float8 - extract(epoch FROM now())::float8, %(most)s::int)
  ON CONFLICT (number) DO UPDATE SET seen = now(), id = excluded.id, offers = excluded.offers, ahead = excluded.ahead"""
 """Also of one that was taken for dead while it was frozen."""
 _LEAVE = """WITH w AS (DELETE FROM procrastinate_workers WHERE id = %(worker)s::bigint)
@@ -210,6 +210,7 @@ class Jobs(manager.JobManager):
             "concurrency": hand.concurrency,
             "stale": self._pace.stale,
             "clock": time.time(),
+            "most": hand.most,
         }
         await self._try(_BEAT, params)
 

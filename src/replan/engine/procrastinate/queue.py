@@ -25,7 +25,8 @@ _WORKERS = """SELECT name, queues, offers, concurrency, seen > now() - make_inte
   OR pg_postmaster_start_time() > now() - make_interval(secs => stale_secs) AS alive,
   extract(epoch FROM now() - seen)::float8 AS ago,
   (SELECT count(*) FROM task WHERE task.holder = worker.number AND NOT ended) AS tasks,
-  (to_jsonb(worker) ->> 'ahead')::float8 AS ahead FROM worker ORDER BY started"""
+  (to_jsonb(worker) ->> 'ahead')::float8 AS ahead, (to_jsonb(worker) ->> 'most')::int AS most,
+  extract(epoch FROM now() - started)::float8 AS running FROM worker ORDER BY started"""
 _NEEDS = """SELECT queue, needs, refused FROM task JOIN need USING (queue) WHERE task_id = %(task)s::text"""
 _WAITING = """SELECT queue, needs, count(DISTINCT lock) AS tasks FROM procrastinate_jobs j JOIN need ON queue = queue_name
  WHERE status = 'todo' AND (scheduled_at IS NULL OR scheduled_at <= now())
@@ -57,6 +58,10 @@ class Worker(NamedTuple):
     """That it drives."""
     ahead_secs: float | None = None
     """Of its clock, to the database's, when it was last seen."""
+    most: int | None = None
+    """So many tasks it lets all workers together drive."""
+    running_secs: float = 0.0
+    """Since it has started."""
 
     def serves(self, queue: str) -> bool:
         return not self.queues or queue in self.queues
@@ -127,7 +132,10 @@ class Queue:
         if not rows:
             return ""
         queue, needs = rows[0]["queue"].rpartition(":")[0], Needs.model_validate_json(rows[0]["needs"])
-        return why_not(queue, needs, await self.workers()) or (rows[0]["refused"] or "")
+        workers, refused = await self.workers(), rows[0]["refused"] or ""
+        if refused and any(worker.alive and worker.serves(queue) for worker in workers):
+            return str(refused)
+        return why_not(queue, needs, workers) or busy(queue, needs, workers)
 
 
 async def workers_in(ask: Ask) -> list[Worker]:
@@ -136,6 +144,7 @@ async def workers_in(ask: Ask) -> list[Worker]:
         Worker(
             row["name"], tuple(row["queues"]), Needs.model_validate_json(row["offers"]), row["concurrency"],
             bool(row["alive"]), row["ago"], row["tasks"], row["ahead"],
+            row["most"], row["running"],
         )
         for row in await ask(_WORKERS, None)
     ]  # fmt: skip
@@ -172,6 +181,24 @@ def why_not(queue: str, needs: Needs, workers: list[Worker]) -> str:
     nearest = min(lacking, key=len)
     shown = ", ".join(nearest[:5]) + (f" and {len(nearest) - 5} more" if len(nearest) > 5 else "")
     whose = (
-        "the worker that is running does" if len(serving) == 1 else f"none of the {len(serving)} workers does"
+        "the worker that is running does not"
+        if len(serving) == 1
+        else f"none of the {len(serving)} workers does"
     )
-    return f"it waits for a worker that has {shown}: {whose} not"
+    return f"it waits for a worker that has {shown}: {whose}"
+
+
+def busy(queue: str, needs: Needs, workers: list[Worker]) -> str:
+    """What keeps those that may take such a task from it, if something does: their places, or a limit over all of them."""
+    living = [worker for worker in workers if worker.alive]
+    running = sum(worker.tasks for worker in living)
+    limits = [worker.most for worker in living if worker.most is not None]
+    if limits and running >= min(limits):
+        return f"as many tasks run as all workers together may drive ([engine] max_running_tasks = {min(limits)})"
+    able = [worker for worker in living if worker.serves(queue) and needs.met_by(worker.offers)]
+    places = sum(worker.concurrency for worker in able)
+    if able and all(worker.tasks >= worker.concurrency for worker in able):
+        whose = "the worker" if len(able) == 1 else f"the {len(able)} workers"
+        taken = "the only place" if places == 1 else f"all {places} places"
+        return f"{taken} of {whose} that could take it {'is' if places == 1 else 'are'} taken"
+    return ""

@@ -61,6 +61,9 @@ class Health:
     """Why it cannot be used, or seen."""
     there: bool = True
     unwritable: str | None = None
+    """Why it cannot be written."""
+    to_write: str = ""
+    """What to do about that."""
     form: Form | None = None
     tasks: int | None = None
     """At most `MOST`."""

@@ -21,7 +21,7 @@ from replan.store.inspection.health import (
 )
 from replan.store.postgres import schema
 from replan.store.postgres.address import Address
-from replan.store.postgres.faults import FAULTS, translated
+from replan.store.postgres.faults import FAULTS, RIGHTS, translated
 from replan.store.postgres.outbox import consumers_in
 from replan.store.postgres.presence import ALIVE
 
@@ -39,7 +39,12 @@ _TRANSACTION = """SELECT max(extract(epoch FROM now() - xact_start))::float8 AS 
 _CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8 AS now"
 _TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()"
 _FORM = "SELECT to_jsonb(s) AS form FROM replan_schema s"
-_MAY_WRITE = "SELECT has_table_privilege('task', 'INSERT') AND has_table_privilege('event', 'INSERT') AND has_table_privilege('task', 'UPDATE') AS may"
+# "Schemas that are there" of a search_path are such as the user may use; which of them the tables are in, its first says.
+_PLACE = """SELECT current_user AS who, current_schema() AS schema, current_setting('search_path') AS path, current_database() AS database,
+ EXISTS (SELECT FROM pg_namespace WHERE nspname = %(own)s::text) AS there,
+ has_database_privilege(current_database(), 'CREATE') AS may_make, coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may_fill"""
+_RIGHTS = """SELECT current_user AS who, has_table_privilege('task', 'SELECT') AND has_table_privilege('event', 'SELECT') AS reads,
+ has_table_privilege('task', 'INSERT, UPDATE') AND has_table_privilege('event', 'INSERT') AS writes"""
 _DAMAGE = """SELECT format('the index %s is not valid: REINDEX INDEX CONCURRENTLY %s', indexrelid::regclass, indexrelid::regclass) AS what
  FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace
 UNION ALL SELECT format('%s pages of the database had a wrong checksum', checksum_failures) FROM pg_stat_database
@@ -94,8 +99,8 @@ async def inspected(dsn: str) -> AsyncIterator[tuple[Health, Inspection | None]]
         return
     try:
         inspection = Inspection(connection)
-        tables = await _look(health, inspection)
-        yield health, inspection if "task" in tables else None
+        tables = await _look(health, inspection, address)
+        yield health, inspection if "task" in tables and health.fault is None else None
     finally:
         connection.pgconn.finish()
 
@@ -110,7 +115,7 @@ async def part(health: Health, look: Callable[[], Awaitable[None]]) -> None:
             health.unseen.append(said)
 
 
-async def _look(health: Health, look: Inspection) -> set[str]:
+async def _look(health: Health, look: Inspection, address: Address) -> set[str]:
     tables: set[str] = set()
 
     async def server() -> None:
@@ -119,6 +124,7 @@ async def _look(health: Health, look: Inspection) -> set[str]:
         if row["standby"] or row["closed"]:
             what = "is a standby" if row["standby"] else "takes reads only (default_transaction_read_only)"
             health.unwritable = f"the database {health.shown} {what}"
+            health.to_write = "give the address of the primary"
         if row["version"] < schema.OLDEST * 10_000:
             health.fault = f"the database {health.shown} is PostgreSQL {row['version'] // 10_000}; {schema.OLDEST} or newer is needed"
         elif row["encoding"] != "UTF8":
@@ -143,21 +149,47 @@ async def _look(health: Health, look: Inspection) -> set[str]:
             needed = rows[0]["form"]["version"]
             at = rows[0]["form"].get("newest") or needed
         missing = sorted(tables_of(steps, min(at, steps[-1][0])) - tables)
-        health.form = Form(at, steps[-1][0], needed, missing)
+        if (fault := await _no_place(health.shown, look, address, empty=not tables)) is not None:
+            health.fault = fault
+        else:
+            health.form = Form(at, steps[-1][0], needed, missing)
 
     await part(health, server)
     await part(health, clock)
     await part(health, form)
     await part(health, transaction)
-    if "task" in tables:
+    if "task" in tables and health.fault is None:
         await _look_at_tasks(health, look, tables)
     return tables
 
 
+async def _no_place(shown: str, look: Inspection, address: Address, *, empty: bool) -> str | None:
+    """Why there is no schema that the tables are in, or can be made in; None: there is one."""
+    (at,) = await look.ask(_PLACE, {"own": address.schema})
+    who, schema = at["who"], at["schema"]
+    if schema is not None:
+        if empty and not at["may_fill"]:
+            return f"the user {who} may make no tables in the schema {schema} of {shown}: GRANT CREATE ON SCHEMA {schema} TO {who}"
+        return None
+    if address.schema is None:
+        return f"no schema of search_path ({at['path']}) is in {shown}, or {who} may use none: make it (CREATE SCHEMA), or correct ?options="
+    if at["there"]:
+        return f"the user {who} may not use the schema {address.schema} of {shown}: {RIGHTS}"
+    if not at["may_make"]:
+        return f"the user {who} may make no schema in {shown}: GRANT CREATE ON DATABASE {at['database']} TO {who}"
+    return None
+
+
 async def _look_at_tasks(health: Health, look: Inspection, tables: set[str]) -> None:
     async def rights() -> None:
-        if health.unwritable is None and not (await look.ask(_MAY_WRITE))[0]["may"]:
-            health.unwritable = f"the user of {health.shown} may not write to its tables"
+        (may,) = await look.ask(_RIGHTS)
+        if not may["reads"]:
+            health.fault = f"the user {may['who']} may not read the tables of {health.shown}: {RIGHTS}"
+        elif health.unwritable is None and not may["writes"]:
+            health.unwritable = f"the user {may['who']} of {health.shown} may only read its tables"
+            health.to_write = (
+                f"to look is enough for `tasks list`, `show`, `watch` and `result`; for the rest {RIGHTS}"
+            )
 
     async def count() -> None:
         health.tasks = (await look.ask(_COUNT, {"most": MOST}))[0]["tasks"]
@@ -180,6 +212,8 @@ async def _look_at_tasks(health: Health, look: Inspection, tables: set[str]) -> 
         health.consumers = await consumers_in(look.ask)
 
     await part(health, rights)
+    if health.fault is not None:
+        return
     await part(health, count)
     await part(health, damage)
     if "worker" in tables:

@@ -46,6 +46,7 @@ def look_at_sqlite(path: Path, *, check_secs: float = CHECK_SECS) -> Health:
         health.there = False
         if not os.access(folder, os.W_OK):
             health.unwritable = f"the folder {folder} may not be written to"
+            health.to_write = "give --db a file that can be made"
         return health
     if path.is_dir():
         health.fault = f"{path} is a folder; give --db a file in it"
@@ -92,6 +93,7 @@ def _look(health: Health, db: sqlite3.Connection, path: Path, check_secs: float)
         return
     health.form = Form(at, newest, at, sorted(tables_of(steps, min(at, newest)) - names))
     health.unwritable = _unwritable(path)
+    health.to_write = "let no other process hold it, correct its permissions, or give --db a copy"
     _tried(health, lambda: _check(health, db, check_secs))
     if at == 0:
         return
