@@ -690,7 +690,33 @@ def test_judged_by_steps_what_is_said_beside_no_steps_is_told_once_and_then_is_t
     assert ran.result.succeeded, "nothing is left, said as it is to be said"
 
 
-@pytest.mark.parametrize("answer", BESIDE)
+@pytest.mark.parametrize("judge", ["model", "steps"])
+@pytest.mark.parametrize("answer", [BESIDE[0], {"steps": [], "problem": "the shop is closed"}])
+def test_an_error_beside_an_empty_rest_goes_back_once_and_then_is_why_there_is_none(
+    answer: Any, judge: str
+) -> None:
+    ran = run({"execution_plan": [LOOK, answer, answer]}, evaluation=judge)
+    assert ran.result.status == "failed"
+    assert asked(ran) == ["execution_plan"] * 3
+    assert str(list(answer.values())[-1]) in (ran.result.reason or "")
+    assert ran.source.counts == {"stock": 1}
+    ran = run({"execution_plan": [LOOK, answer, plan()]}, evaluation=judge)
+    assert ran.result.succeeded
+
+
+@pytest.mark.parametrize("name", ["cannot", "error", "refusal"])
+def test_steps_beside_a_no_are_told_once_and_then_the_no_is_the_reason(name: str) -> None:
+    torn = {**BUY, name: "the shop is closed"}
+    ran = run({"execution_plan": [torn, torn]})
+    assert ran.result.status == "failed"
+    assert asked(ran) == ["execution_plan"] * 2
+    assert "the shop is closed" in (ran.result.reason or "")
+    assert ran.source.counts == {}
+    ran = run({"execution_plan": [torn, BUY]})
+    assert ran.result.succeeded
+
+
+@pytest.mark.parametrize("answer", BESIDE[1:])
 def test_who_judges_is_told_all_that_a_planner_says_beside_no_steps(answer: Any) -> None:
     ran = run({"execution_plan": [LOOK, answer]})
     assert asked(ran) == ["execution_plan", "execution_plan", "evaluation"]

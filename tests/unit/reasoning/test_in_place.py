@@ -64,13 +64,60 @@ LEFT_BY_WORDS: list[Any] = [
     "OK",
     {"steps": [], "more": "No more steps."},
     {"steps": [], "state": "whatever"},
-    {"error": "no mail tool"},
     {"steps": [], "reasoning": "I will not mail Bob."},
     {"steps": [], "note": "Bob is still to be mailed."},
     {"steps": [], "remaining": ["mail Bob"]},
     {"steps": [], "remaining": 3},
     {"steps": [], "status": "partial"},
 ]
+
+
+NOES: list[Any] = [
+    {"error": "no mail tool"},
+    {"errors": ["no mail tool"]},
+    {"Refusal": "not today"},
+    {"problem": {"text": "no mail tool"}},
+    {"objection": "kein Werkzeug"},
+    {"error": "没有邮件工具"},
+]
+NO_NOES: list[Any] = [
+    {"error": "none"}, {"errors": [], "problem": ""}, {"refusal": None}, {"error": "No errors."}, {"problems": "no problems found"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", NOES)
+@pytest.mark.parametrize("judged", [True, False])
+def test_a_field_that_is_named_for_a_no_is_one_beside_no_steps(answer: Any, judged: bool) -> None:
+    for rest in (True, False):
+        assert read(answer, again=False, rest=rest, judged=judged) is None
+        assert read(answer, rest=rest, judged=judged)["cannot"]
+
+
+@pytest.mark.parametrize("answer", NO_NOES)
+def test_one_that_holds_nothing_is_none(answer: Any) -> None:
+    assert read(answer, again=False, rest=True, judged=True) is not None
+    in_place = InPlace(rest=True)
+    for _ in range(2):
+        assert in_place(json.dumps({"steps": [STEP], **answer}), again=True) is None
+
+
+@pytest.mark.parametrize("answer", [*NOES, {"cannot": "no mail tool"}, {"impossible": ["no mail tool"]}])
+def test_beside_steps_it_is_told_once_and_then_counts_in_place_of_them(answer: Any) -> None:
+    in_place = InPlace()
+    both = json.dumps({"steps": [STEP], **answer})
+    assert in_place('{"steps": [{}], "x": 1}', again=False) is None, "another fault is no word of it"
+    assert in_place(both, again=True) is None
+    found = in_place(both, again=True)
+    assert found is not None
+    assert found["steps"] == []
+    assert len(found) == 2
+
+
+def test_a_question_beside_steps_is_put_to_the_person_once_it_is_said_again() -> None:
+    in_place = InPlace()
+    both = json.dumps({"steps": [STEP], "question": QUESTION})
+    assert in_place(both, again=False) is None
+    assert in_place(both, again=True) == {"steps": [], "question": QUESTION}
 
 
 def said_in(answer: Any) -> str:

@@ -157,7 +157,7 @@ _NAMES_OF_NO = _set_of("""
     incomplete invalid problem problems issue issues missing blocked blockers aborted cancelled unsafe disabled skipped unmet unresolved
     violation violations skip dry draft simulate simulated optional async background
     """)
-_NAMES_OF_A_NO = _set_of(
+NAMES_OF_A_NO = _set_of(
     "error errors refusal cannot objection objections rejection rejectionreason refusalreason"
 )
 """What is filled under one of these is a no, whatever it says."""
@@ -285,7 +285,7 @@ def _says_in_words(name: str, words: list[str], value: str) -> bool | None:
         return True
     if about_no and plain in ("true", "yes"):
         return False
-    if folded(name) in _NAMES_OF_A_NO or _denies(value):
+    if folded(name) in NAMES_OF_A_NO or _denies(value):
         return False
     return True if plain in _YES and not about_no else None
 

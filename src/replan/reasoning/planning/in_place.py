@@ -1,6 +1,6 @@
 """What a planner says where a plan was wanted: a question, a refusal, or that nothing is left to be planned.
 
-It is told once how each is said. What is said in another way after that costs no further request: it is put to a person, or
+It is told once how each is said. Steps beside a no or a question are told so, too; said again, the no counts, and the steps do not. What is said in another way after that costs no further request: it is put to a person, or
 stands in the reason. Of "nothing is left" nothing is believed: a model that judges is told every word of it and says whether the
 task is done; where none judges, only an answer that says nothing else is taken for it.
 """
@@ -17,10 +17,18 @@ from replan.core.data.for_readers import folded
 from replan.core.data.nothing import is_filler, is_nothing, says_nothing_is_left
 from replan.core.data.read_json import Unreadable
 from replan.core.data.standing import answers_in
-from replan.core.data.taken_back import asks, is_a_yes, refusal_to_readers, said_beside, says_no
+from replan.core.data.taken_back import (
+    NAMES_OF_A_NO,
+    asks,
+    is_a_yes,
+    refusal_to_readers,
+    said_beside,
+    says_no,
+)
 from replan.core.plan.fields import INSTEAD_OF_STEPS, PLAN_FIELDS
 from replan.core.types import JsonObject, Plan
 from replan.core.walk import texts_in
+from replan.reasoning.prompting.read_values import spoken
 
 _SHOWN = 1_000
 _MOST = 50
@@ -41,6 +49,8 @@ class InPlace:
         self.rest = rest
         self._judged = judged
         self._kept = frozenset(kept)
+        self._told = False
+        """That steps stand beside a no or a question was sent back before."""
 
     def __call__(self, text: str, *, again: bool) -> JsonObject | None:
         """The answer that it stands for; None if that cannot be told. `again`: another one has been sent back before."""
@@ -48,6 +58,8 @@ class InPlace:
         if said is None:
             silent = self.rest and self._judged and not text.strip()
             return {"steps": []} if silent and again else None
+        if isinstance(said, dict) and not _is_none(said.get("steps")):
+            return self._instead_of_both(said)
         if self.rest and self._plans_nothing(said):
             beside = self.told({"reasoning": said} if isinstance(said, str) else said)
             return {"steps": [], "reasoning": beside} if beside else {"steps": []}
@@ -60,10 +72,18 @@ class InPlace:
             return {"steps": [], "cannot": refusal[:_SHOWN]}
         if isinstance(said, str):
             return None
-        noes = said_beside(said, PLAN_FIELDS).denying
+        noes = list(dict.fromkeys([*said_beside(said, PLAN_FIELDS).denying, *_noes(said)]))
         if self.rest and not self._judged and self._holds_nothing(said) and (beside := self.told(said)):
             return {"steps": [], "cannot": "; ".join(dict.fromkeys([beside, *noes]))}
         return {"steps": [], "cannot": "; ".join(noes)} if noes else None
+
+    def _instead_of_both(self, plan: JsonObject) -> JsonObject | None:
+        """What is left of steps beside a field that says no or asks, once that was sent back: its word. No step is run."""
+        told, self._told = self._told, True
+        if not told:
+            return None
+        own = {name: value for name, value in plan.items() if folded(name) in _DECLINING}
+        return {"steps": [], **(own or {"cannot": "; ".join(_noes(plan))})}
 
     def told(self, answer: JsonObject) -> str:
         """What an answer without steps says in any of its fields, but for names of kinds and words for done."""
@@ -131,7 +151,7 @@ class InPlace:
         if not self._holds_nothing(said):
             return False
         beside = said_beside(said, PLAN_FIELDS)
-        if beside.denying:
+        if beside.denying or _noes(said):
             return False
         return not (self._question(said) if self._judged else beside.unknown or self.told(said))
 
@@ -153,6 +173,11 @@ _LABELS = frozenset(
     for label in (name, *PLAN_FIELDS[name])
 ) | {"$schema", "taskid", "language"}
 """Fields that only name something, whatever they hold; of steps it is told elsewhere what is wrong with them."""
+_DECLINING = frozenset(map(folded, INSTEAD_OF_STEPS))
+_NOES = _DECLINING | NAMES_OF_A_NO | {"problem", "problems"}
+_NO_ERRORS = re.compile(
+    r"no\s+(?:errors?|problems?|objections?)(?:\s+(?:found|occurred|so far))?\W*", re.IGNORECASE
+)
 _TASKS = frozenset(map(folded, ("task_description", *PLAN_FIELDS["task_description"])))
 _LETTER = re.compile(r"\w")
 
@@ -195,7 +220,18 @@ def _said(text: str) -> JsonObject | str | None:
     if not isinstance(value, dict):
         return {} if _is_none(value) else None
     steps = value.get("steps")
-    return value if _is_none(steps) else _asked_by(steps)
+    if _is_none(steps):
+        return value
+    return _asked_by(steps) or (value if _noes(value) else None)
+
+
+def _noes(answer: JsonObject) -> list[str]:
+    """What stands in the fields by whose names alone an answer says no, or asks."""
+    return [
+        f"{name}: {'; '.join(told)}"[:_SHOWN]
+        for name, value in islice(answer.items(), _MOST)
+        if folded(name) in _NOES and (told := [one for one in spoken(value) if not _NO_ERRORS.fullmatch(one)])
+    ]
 
 
 def _is_none_in_words(said: str) -> bool:
