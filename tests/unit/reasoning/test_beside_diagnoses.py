@@ -68,9 +68,76 @@ async def test_a_call_beside_a_no_or_a_question_is_not_made_however_often_it_is_
     assert (last.suggested_action.type, left) == ("trigger_overall_reflection", ())
 
 
+REPAIR = {"type": "repair_step", "data": {"hint": "take A6"}}
+FIX: dict[str, Any] = {"suggested_action": REPAIR}
+
+
 @pytest.mark.parametrize(
     "answer",
     [
+        {**FIX, "cannot": "nobody knows the size"},
+        {**FIX, "ask_first": "Is A6 meant?"},
+        {**FIX, "approved": False},
+        {**FIX, "requires_approval": True},
+        {**FIX, "dry_run": True},
+        {"suggested_action": {**REPAIR, "when": "the user agrees"}},
+        {"suggested_action": "repair_step", "hint": "take A6", "cannot": "nobody knows the size"},
+    ],
+    ids=str,
+)
+async def test_nor_is_a_step_written_anew_beside_one(answer: Any, script: Any, failure_view: Build) -> None:
+    count, _, left = await asked(script, failure_view(), answer, answer)
+    assert count == 2
+    assert "which says otherwise" in " ".join(left)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {**FIX, "is_recoverable": False, "root_cause_category": "parameter_error"},
+        {**FIX, "should_retry": "no"},
+        {**FIX, "confidence": 0},
+        {"suggested_action": {**REPAIR, "repair": False}},
+        {**FIX, "fallback": GIVE_UP["suggested_action"]},
+    ],
+    ids=str,
+)
+async def test_a_repair_that_something_contradicts_is_asked_about_once(
+    answer: Any, script: Any, failure_view: Build
+) -> None:
+    count, last, left = await asked(script, failure_view(), answer, answer)
+    assert (count, left) == (2, ())
+    assert last is not None
+    assert last.suggested_action.type == "repair_step"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        FIX,
+        {"suggested_action": {"type": "repair_step", "hint": "take A6", "reason": "A5 is not there"}},
+        {"suggested_action": "repair_step", "hint": "take A6"},
+        {"suggested_action": {"repair_step": {"hint": "take A6"}}},
+        {**FIX, "status": "failed", "error": "no such size", "is_recoverable": True, "confidence": 0.1},
+        {**FIX, "is_recoverable": False, "root_cause_category": "server_error"},
+        {**FIX, "root_cause": "Do not make this call.", "analysis": "Do not retry this."},
+    ],
+    ids=str,
+)
+async def test_an_honest_repair_costs_nothing_and_its_prose_decides_nothing(
+    answer: Any, script: Any, failure_view: Build
+) -> None:
+    count, last, left = await asked(script, failure_view(), answer)
+    assert (count, left) == (1, ())
+    assert last is not None
+    assert last.suggested_action.type == "repair_step"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {**A6, "confidence": 0},
+        {**A6, "confidence_score": "0 %"},
         {**A6, "dry_run": True},
         {**A6, "when": "the user agrees"},
         {"suggested_action": {**RETRY, "dry_run": True}},

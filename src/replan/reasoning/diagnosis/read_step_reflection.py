@@ -48,7 +48,10 @@ from replan.reasoning.prompting.read_values import (
 from replan.reasoning.prompting.recovery_view import FailureView
 from replan.reasoning.prompting.tool_names import ToolNames
 
+CALLING: frozenset[ActionType] = RETRIES | {"repair_step"}
+"""After these the failed step is called again."""
 _RECOVERABLE = {"is_recoverable", *STEP_FIELDS["is_recoverable"]}
+_CONFIDENCE = {"confidence", *STEP_FIELDS["confidence"]}
 _CONDITIONS = WANTING_A_YES | {"when", *PLAN_STEP_FIELDS["when"]}
 """What a step may be bound to; a retry is made at once, so beside one it says that it is not meant so."""
 _WORDS: dict[ActionType, str] = {
@@ -74,7 +77,7 @@ def read_step_reflection(answer: Any, view: FailureView) -> StepReflection:
     found = named(answer, STEP_FIELDS)
     if twice := list(two_meanings(answer, view.tool, view.tools)):
         raise Violations([f"the diagnosis has {fault}" for fault in twice[:_MOST_TOLD]])
-    if noes := _beside_retry(answer).denying:
+    if noes := _beside_call(answer).denying:
         raise Violations(
             [
                 f"a call is to be made beside {no!r}, which says otherwise: choose another action if it is not to be made"
@@ -151,19 +154,20 @@ def beside_a_step(answer: Any) -> Sequence[str]:
     data = opened(data)
     if ACTIONS.get(fold(word)) == "settle_outcome":
         return _beside_settlement(data).unknown if isinstance(data, dict) else ()
-    return _beside_retry(answer).unknown
+    return _beside_call(answer).unknown
 
 
-def _beside_retry(answer: JsonObject) -> Beside:
-    """What is said beside a retry: of the diagnosis, of its action, and of the call by another tool."""
+def _beside_call(answer: JsonObject) -> Beside:
+    """What is said beside an action after which a call is made: of the diagnosis, of its action, and of the call by another tool."""
     raw = action_in(named(answer, STEP_FIELDS).get("suggested_action"))
     word, data = word_and_data(raw, answer)
     kind, data = ACTIONS.get(fold(word)), opened(data)
-    if kind is None or kind not in RETRIES:
+    if kind is None or kind not in CALLING:
         return Beside()
-    parts = [(answer, _OF_DIAGNOSES)] if isinstance(raw, dict) or "data" in answer else []
-    if isinstance(raw, dict) and raw.get("data") and fold(next(iter(raw))) not in ACTIONS:
-        parts.append((raw, _OF_ACTIONS))
+    words = _TEXT_NAMES if kind in _WORDS else ()
+    parts = [(answer, (*_OF_DIAGNOSES, *words))] if isinstance(raw, dict) or "data" in answer or words else []
+    if isinstance(raw, dict) and (raw.get("data") or words) and fold(next(iter(raw))) not in ACTIONS:
+        parts.append((raw, (*_OF_ACTIONS, *words)))
     if kind == "retry_with_tool" and isinstance(data, dict):
         parts.append((data, _OF_CALLS))
     said = [said_beside(_without_failure(part), known) for part, known in parts]
@@ -179,7 +183,7 @@ def _beside_retry(answer: JsonObject) -> Beside:
         and spoken(value)
     ]
     unknown = [
-        *_against_a_retry(answer, [part for part, _ in parts]),
+        *_against_a_call(answer, [part for part, _ in parts]),
         *(
             f"{key}: {text(value)[:60]}"
             for key, value in answer.items()
@@ -191,11 +195,11 @@ def _beside_retry(answer: JsonObject) -> Beside:
     return Beside(tuple(one for one in dict.fromkeys(unknown) if one not in denying), tuple(denying))
 
 
-def _against_a_retry(answer: JsonObject, parts: Sequence[JsonObject]) -> list[str]:
+def _against_a_call(answer: JsonObject, parts: Sequence[JsonObject]) -> list[str]:
     """Each field of a diagnosis and its action that is false, whatever it is called, but for what tells of the failure.
 
-    What is to be made again is recoverable, should be retried, and so on: a false beside it says otherwise. That a cause outside
-    cannot be recovered from goes with its category.
+    What is to be made again is recoverable, should be retried, and so on: a false beside it says otherwise, and so does no confidence
+    at all. That a cause outside cannot be recovered from goes with its category.
     """
     outside = _category(named(answer, STEP_FIELDS).get("root_cause_category")) in _OUTSIDE
     told = {*_OF_FAILURES, *_OF_DIAGNOSES, *WANTING_A_YES} - (set() if outside else _RECOVERABLE)
@@ -206,6 +210,10 @@ def _against_a_retry(answer: JsonObject, parts: Sequence[JsonObject]) -> list[st
         if truth(value) is False
         and fold(key) not in told
         and (not _is_number(value) or fold(key) in _RECOVERABLE)
+    ] + [
+        f"{key}: {value}"
+        for key, value in answer.items()
+        if fold(key) in _CONFIDENCE and spoken(value) and _confidence(value) == 0
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from replan.core.recovery.substitutes import EFFECT_WORDS
-from replan.core.reflection import RETRIES, STRATEGY_TYPES, OverallReflection, StepReflection
+from replan.core.reflection import STRATEGY_TYPES, OverallReflection, StepReflection
 from replan.core.types import JsonObject
 from replan.errors import AnswerInvalid
 from replan.reasoning.diagnosis.listed import known_values
@@ -19,7 +19,7 @@ from replan.reasoning.diagnosis.read_overall_reflection import (
     beside_a_round,
     read_overall_reflection,
 )
-from replan.reasoning.diagnosis.read_step_reflection import beside_a_step, read_step_reflection
+from replan.reasoning.diagnosis.read_step_reflection import CALLING, beside_a_step, read_step_reflection
 from replan.reasoning.diagnosis.recovery_schemas import overall_reflection_schema, step_reflection_schema
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import people_text, shape
@@ -93,7 +93,7 @@ async def reflect_on_step(
         lambda found: [*unquoted(found.suggested_action, view.readings), *check(found)],
         lambda found: found.suggested_action.type in _CALLING_OR_SETTLING,
         beside_a_step,
-        lambda found: found.suggested_action.type in RETRIES,
+        lambda found: found.suggested_action.type in CALLING,
     )
     await answers.ask(
         talk,
@@ -133,7 +133,7 @@ async def reflect_on_round(
     return RoundProposal(*answers.proposal())
 
 
-_CALLING_OR_SETTLING = (*RETRIES, "settle_outcome")
+_CALLING_OR_SETTLING = (*CALLING, "settle_outcome")
 
 
 class _Answers(Generic[R]):
