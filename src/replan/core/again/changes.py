@@ -118,20 +118,28 @@ def behind_a_change(
         alone = slot.item is None or not changes.goes_on
         maker = maker_of(state, tool.id, base)
         if alone and step.meant in state.continued and maker not in state.steps and is_answered:
-            return made_before(step.step.step_id, tool.id, maker)
+            return made_before(f"step {step.step.step_id!r}", tool.id, by_whom(state, tool.id, base))
         return ""
     return told_behind(
         step.step.step_id, tool.id, maker_of(state, tool.id, base), change.step_id, change.tool_id
     )
 
 
-def made_before(name: StepId, tool_id: ToolId, maker: StepId) -> str:
-    """Asks what is meant by a call that was made before."""
+def made_before(where: str, tool_id: ToolId, by: str) -> str:
+    """Asks what is meant by a call that was made before, `by` a step."""
     return (
-        f"step {name!r} makes the call of {tool_id!r} that {f'step {maker!r} of' if maker else ''} an earlier plan has made, which has an "
-        "effect; leave it out if that is the effect that is wanted, or set `repeat: true` on it, with its `repeat_reason`, if it is "
-        "wanted once more"
+        f"{where} makes the call of {tool_id!r} that {by} has made, which has an effect; leave it out if that is the effect that is "
+        "wanted, or set `repeat: true` on it, with its `repeat_reason`, if it is wanted once more"
     )
+
+
+def by_whom(state: State, tool_id: ToolId, base: str) -> str:
+    """Who has made this call, in words."""
+    made = _made(state, tool_id, base)
+    if made is None:
+        return "an earlier plan"
+    words = f"step {made.step_id!r}" + (f", {place}" if (place := made.slot.words()) else "")
+    return words if made.step_id in state.steps else f"{words} of an earlier plan"
 
 
 def failed_before(state: State, tool: ToolSpec, bases: Collection[str], before: int) -> str:
@@ -145,8 +153,14 @@ def failed_before(state: State, tool: ToolSpec, bases: Collection[str], before: 
 
 
 def maker_of(state: State, tool_id: ToolId, base: str) -> StepId:
+    made = _made(state, tool_id, base)
+    return made.step_id if made is not None else ""
+
+
+def _made(state: State, tool_id: ToolId, base: str) -> CallState | None:
+    """The latest call of this content."""
     made = state.made.get(tool_id) or ()
-    return next((call.step_id for call in reversed(made) if base_of(call.key) == base), "")
+    return next((call for call in reversed(made) if base_of(call.key) == base), None)
 
 
 def told_behind(name: StepId, tool_id: ToolId, maker: StepId, change: StepId, by: ToolId) -> str:

@@ -106,14 +106,28 @@ def too_often(state: State, step: StepState, tool: ToolSpec, key: CallKey) -> st
     """Why the call is not made, where it makes a done effect once more and nobody is asked; empty if it is.
 
     A model's reason alone stands for one later round, which may mend what the first has counted wrongly; else each further
-    one could have a reason of its own. Parts that go on from one another mend nothing: of them it stands for more, as long as each
-    does something else first.
+    one could have a reason of its own. Parts that go on from one another mend nothing: of them it stands for more, as long as
+    something else was done since the last time, by this part or by one before.
     """
     if state.policy.interactive or not once_more(state, step, tool, key):
         return ""
-    made = state.ledger.rounds_of(base_of(key)) - {state.round}
-    goes_on = step.meant in state.continued and after_an_effect(state, step)
-    if len(made) < (_PARTS_UNASKED if goes_on else _ROUNDS_UNASKED):
+    acts = step.meant in state.continued and after_an_effect(state, step)
+    return _beyond(state, tool, base_of(key), step.meant if step.meant in state.continued else 0, acts=acts)
+
+
+def planned_too_often(state: State, tool: ToolSpec, base: str, *, goes_on: bool, acts: bool) -> str:
+    """The same of a step that a plan means to bring. `goes_on`: it is a next part; `acts`: which may have an effect before that."""
+    if state.policy.interactive or not state.ledger.is_done(base):
+        return ""
+    return _beyond(state, tool, base, state.plans + 1 if goes_on else 0, acts=acts)
+
+
+def _beyond(state: State, tool: ToolSpec, base: str, part: int, *, acts: bool) -> str:
+    """`part`: the version of the plan, where it goes on from another; else 0. `acts`: it has another effect before this one."""
+    made = len(state.ledger.rounds_of(base) - {state.round})
+    if made < _ROUNDS_UNASKED:
+        return ""
+    if made < _PARTS_UNASKED and (acts or (part and state.ledger.acted_since(base, part))):
         return ""
     return (
         f"this very call of {tool.id!r} was made already, and once more in a later round: without a person who agrees no "

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from replan.core.calls.site import Place
 from replan.core.ids import base_of, call_key, split_key
+from replan.core.plan.index import references_of
 from replan.core.state.progress import StepState
 from replan.core.state.task import State
 from replan.core.types import ActionId, CallKey, Step
@@ -52,8 +53,10 @@ def occurrence(
         if changed and call.effect != "reads" and _meant_both(state, place, other):
             return False
         if goes_on and not changed and call.effect == "once" and known.meant < meant:
-            # one plan with the parts before: a second like call is refused, not answered; but a list may name again what is done
-            return place[1].item is not None and not after_an_effect(state, step)
+            # one plan with the parts before: a second like call is refused, not answered; but a list may name again what is done, and
+            # what is told of that is answered with it
+            listed = place[1].item is not None or _goes_by_what_was_answered(state, step)
+            return listed and not after_an_effect(state, step)
         return changed or known.meant < meant
 
     return state.ledger.later_occurrence(base, place, done, None if changed else place[0])
@@ -68,6 +71,20 @@ def after_an_effect(state: State, step: StepState) -> bool:
         if one is not None and one.meant == step.meant
         for call in one.calls.values()
     )
+
+
+def _goes_by_what_was_answered(state: State, step: StepState) -> bool:
+    """True if it refers to effects of its own part, which was all done before."""
+    heads = {ref.head for ref in references_of(step.step)}
+    named = [state.named(head) for head in sorted(heads)]
+    calls = [
+        call
+        for one in named
+        if one is not None and one.meant == step.meant
+        for call in one.calls.values()
+        if call.effect != "reads"
+    ]
+    return bool(calls) and all(call.reused for call in calls)
 
 
 def _meant_both(state: State, one: Place, other: Place) -> bool:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from replan.core.again.changes import failed_before, made_before, maker_of, told_behind
+from replan.core.again.changes import by_whom, failed_before, made_before, maker_of, told_behind
+from replan.core.again.consent import planned_too_often
+from replan.core.again.known_values import UNKNOWN, KnownValues
 from replan.core.calls.site import ONLY, Slot, items_in_words
 from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
@@ -20,6 +22,7 @@ from replan.core.state.restated import Planned, by_readings, told_again
 from replan.core.state.task import State, ids_of
 from replan.core.state.written import Written, words_of
 from replan.core.types import JsonObject, Step, StepId, ToolSpec
+from replan.errors import UnresolvedReference
 
 _MOST_ITEMS = 1_000
 """Of one list; those after them are looked at when they are called."""
@@ -33,6 +36,8 @@ class _Call(NamedTuple):
     tool: ToolSpec
     values: JsonObject
     """The parameters that are written as values; those of an item that is a value among them."""
+    literal: bool
+    """It has no other parameters."""
     base: str
     """What it calls; empty where that is not known yet."""
     again: bool
@@ -52,6 +57,15 @@ class PlannedAgain:
     resolve: Callable[[str], ToolSpec | None]
     goes_on: bool
     """The plan goes on from a first part."""
+    told: Collection[StepId] = ()
+    """Steps that are told already to make a call twice: as they are written, they are like another one."""
+    _known: KnownValues = field(init=False)
+
+    def __post_init__(self) -> None:
+        tools = [tool for step in self.new for _, tool in self._named(step)]
+        new = {name for step in self.new for name in ids_of(step)}
+        lasting = not any(tool is None or tool.output_params for tool in tools)
+        self._known = KnownValues(self.state, new, lasting)
 
     def asked(self) -> Iterator[str]:
         """One text for each step that has to say what it means."""
@@ -66,8 +80,9 @@ class PlannedAgain:
         }
         for name, mine in calls.items():
             once = [one for one in mine if one.tool.effect == "once" and not one.again]
-            if text := self._before(once) if self.goes_on else self._behind(name, once, calls):
-                yield text
+            said = self._before(name, once, calls) if self.goes_on else self._behind(name, once, calls)
+            if said := said or self._too_often(name, mine, calls, often):
+                yield said
                 continue
             told = {one.slot: text for one in once if often[one.base] == 1 and (text := self._instead(one))}
             told = told or {one.slot: text for one in once if (text := self._restated(one, wrote, volatile))}
@@ -80,9 +95,10 @@ class PlannedAgain:
     def _calls(self, step: Step) -> Iterator[_Call]:
         if (found := self.constants.get(step.step_id)) is not None:
             base = self.state.constant_base(found)
-            yield _Call(step, ONLY, found.tool, found.parameters, base, step.repeat)
+            yield _Call(step, ONLY, found.tool, found.parameters, True, base, step.repeat)
             return
-        items = listed(step.for_each) if step.for_each is not None else None
+        items = self._known.items(step)
+        written = (listed(step.for_each) if step.for_each is not None else None) or items
         places = [None] if items is None else range(min(len(items), _MOST_ITEMS))
         for one in step.actions or (step,):
             tool = self.resolve(one.tool)
@@ -91,49 +107,88 @@ class PlannedAgain:
             action_id = None if one is step else one.action_id  # type: ignore[union-attr]
             for at in places:
                 slot = Slot(action_id, at)
-                yield self._call(
-                    step, slot, tool, items[at] if items is not None and at is not None else None
-                )
+                if items is None or written is None or at is None:
+                    yield self._call(step, slot, tool, None, UNKNOWN)
+                else:
+                    yield self._call(step, slot, tool, written[at], items[at])
 
-    def _call(self, step: Step, slot: Slot, tool: ToolSpec, item: Any) -> _Call:
-        written = words_of(step, slot)
+    def _call(self, step: Step, slot: Slot, tool: ToolSpec, written: Any, item: Any) -> _Call:
+        """`written`: the item as the plan writes it; `item`: what it is."""
+        words = words_of(step, slot)
         values = {
             name: value
-            for name, value in ((name, _filled(one, item)) for name, one in written.items())
+            for name, value in ((name, _filled(one, written)) for name, one in words.items())
             if not has_references(value)
         }
         needed = tool.parameters.get("required", ())
-        known = len(values) == len(written) and all(name in values for name in needed)
+        literal = len(values) == len(words) and all(name in values for name in needed)
+        base = self.state.base(tool, values) if literal else self._base(words, slot, tool, item)
         again = step.repeat or any(one.repeat for one in step.actions if one.action_id == slot.action_id)
-        return _Call(step, slot, tool, values, self.state.base(tool, values) if known else "", again)
+        return _Call(step, slot, tool, values, literal, base, again)
+
+    def _base(self, words: JsonObject, slot: Slot, tool: ToolSpec, item: Any) -> str:
+        """What a call comes to that refers to nothing but what is known by now, of a tool that was called before."""
+        if tool.id not in self.state.made:
+            return ""
+        try:
+            return self.state.base(tool, self._known.parameters(words, tool, item, slot.item))
+        except UnresolvedReference:
+            return ""
 
     # ── what is asked ──
 
-    def _before(self, once: Sequence[_Call]) -> str:
-        """A part that makes a call which a plan has made whose steps are gone; of a list all have to be such."""
-        ledger, steps = self.state.ledger, self.state.steps
-        if not once or (
-            once[0].step.for_each and not all(one.base and ledger.is_done(one.base) for one in once)
-        ):
+    def _before(self, name: StepId, once: Sequence[_Call], calls: Mapping[StepId, Sequence[_Call]]) -> str:
+        """A part that makes a call which was made before. Of a list that may go on with a rest, only where it comes after an effect of
+        its own part, or where all are such and their step is gone."""
+        done = [one for one in once if one.base and self.state.ledger.is_done(one.base)]
+        if not done or name in self.told:
             return ""
-        for one in once:
-            if one.base and ledger.is_done(one.base):
-                maker = maker_of(self.state, one.tool.id, one.base)
-                if maker not in steps:
-                    return made_before(one.step.step_id, one.tool.id, maker)
+        if once[0].step.for_each is not None:
+            behind = [one for one in done if self._comes_after(name, one, calls)]
+            gone = [
+                one for one in done if maker_of(self.state, one.tool.id, one.base) not in self.state.steps
+            ]
+            done = behind or (gone if len(done) == len(once) else [])
+            if not done:
+                return ""
+        first = done[0]
+        by = by_whom(self.state, first.tool.id, first.base)
+        if first.slot.item is None:
+            return made_before(f"step {name!r}", first.tool.id, by)
+        where = f"step {name!r}{_places([one.slot for one in done])}"
+        return made_before(f"{where}: {of_this_alone(first.step, first.slot)}it", first.tool.id, by)
+
+    def _comes_after(self, name: StepId, one: _Call, calls: Mapping[StepId, Sequence[_Call]]) -> _Call | None:
+        """An effect that the plan puts before this done call, and that comes after it."""
+        made = self.state.ledger.order().get(one.base)
+        upstream = (other for other in self.graph.upstream(name) if other in calls)
+        found = (self._changes(calls[other], made[-1]) for other in upstream) if made else ()
+        return next(filter(None, found), None)
+
+    def _too_often(
+        self,
+        name: StepId,
+        mine: Sequence[_Call],
+        calls: Mapping[StepId, Sequence[_Call]],
+        often: Mapping[str, int],
+    ) -> str:
+        """A call that says `repeat` and that nobody has agreed to make so often. Of several like ones that shows when they are called."""
+        if name in self.state.steps:
+            return ""  # what it has had itself stays its own
+        for one in mine:
+            if not one.again or one.tool.effect != "once" or often[one.base] != 1 or one.step.when:
+                continue
+            acts = self.goes_on and any(other in calls for other in self.graph.upstream(name))
+            if text := planned_too_often(self.state, one.tool, one.base, goes_on=self.goes_on, acts=acts):
+                return f"step {name!r}{_places([one.slot])}: {text}"
         return ""
 
     def _behind(self, name: StepId, once: Sequence[_Call], calls: Mapping[StepId, Sequence[_Call]]) -> str:
         """A done call that the plan puts behind an effect which comes after it. Of a list that shows later: it may go on with a rest."""
-        order = self.state.ledger.order()
         for one in once:
-            if one.slot.item is not None or one.step.when or not (made := order.get(one.base)):
-                continue
-            upstream = (other for other in self.graph.upstream(name) if other in calls)
-            for other in upstream:
-                if (by := self._changes(calls[other], made[-1])) is not None:
-                    maker = maker_of(self.state, one.tool.id, one.base)
-                    return told_behind(name, one.tool.id, maker, other, by.tool.id)
+            if one.slot.item is None and not one.step.when and (by := self._comes_after(name, one, calls)):
+                maker = maker_of(self.state, one.tool.id, one.base)
+                return told_behind(name, one.tool.id, maker, by.step.step_id, by.tool.id)
         return ""
 
     def _changes(self, calls: Sequence[_Call], made: int) -> _Call | None:
@@ -157,7 +212,7 @@ class PlannedAgain:
     def _restated(self, one: _Call, wrote: Written, volatile: Collection[str]) -> str:
         """A done call whose references come to something else by now: by readings that are made anew, or an effect had once more."""
         made = self.state.made.get(one.tool.id)
-        if not made or one.base:
+        if not made or one.literal:
             return ""
         names = tuple(words_of(one.step, one.slot))
         forms = wrote.forms(one.step, self.state.plans + 1, one.slot, names)

@@ -408,10 +408,13 @@ class _Check:
             tool = found[0][2].tool.id
             done = [call.where for name, call, _ in found if name in self.settled]
             if done:  # the order of the steps says nothing here: a next part may state again what is done
-                self.say(
+                text = (
                     f"{_places(new)} {'makes' if len(new) == 1 else 'make'} the call of {tool!r} that {done[0]} has made, which has "
                     "an effect; leave it out, or set `repeat: true` on it if the effect is wanted once more"
                 )
+                self.say(text)
+                for name in [name for name, _, _ in found if name not in self.settled]:
+                    self.of_steps.setdefault(name, []).append(Wrong("decomposition_error", text))
                 continue
             if deeds is None:
                 deeds = self._deeds(steps, calls_of)

@@ -47,6 +47,8 @@ class Deed:
     parameters: JsonObject
     sure: bool = True
     """False: the call has failed, and may have had it all the same."""
+    plan: int = 1
+    """The version of the plan that it was had under."""
     _things: Things | None = None
 
     @property
@@ -292,12 +294,12 @@ class Ledger:
             if number != 1:
                 self._further.setdefault(base, set()).add(number)
         if call.effect != "reads":
-            self._deeds.append(Deed(base, call.tool_id, call.parameters))
+            self._deeds.append(Deed(base, call.tool_id, call.parameters, plan=call.plan))
 
     def may_have_done(self, call: CallState) -> None:
         """The call has failed, and may have had its effect all the same."""
         if call.effect != "reads":
-            self._deeds.append(Deed(split_key(call.key)[0], call.tool_id, call.parameters, sure=False))
+            self._deeds.append(Deed(split_key(call.key)[0], call.tool_id, call.parameters, False, call.plan))
 
     @property
     def deeds(self) -> int:
@@ -316,6 +318,12 @@ class Ledger:
                 self._order.setdefault(deed.base, []).append(at)
         self._ordered = len(self._deeds)
         return self._order
+
+    def acted_since(self, base: str, part: int) -> bool:
+        """True if something else was done since this call was made last, before this part of the plan."""
+        earlier = (deed for deed in reversed(self._deeds) if deed.plan < part and deed.sure)
+        latest = next(earlier, None)
+        return latest is not None and latest.base != base
 
     def was_otherwise(self, base: str, at: int) -> bool:
         """True if what this `repeatable` call sets was not so at this place among the effects: to set it now is a change."""

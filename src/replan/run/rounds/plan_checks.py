@@ -97,8 +97,13 @@ def check(
         goes_on = state.replanning is not None and state.replanning.continues
         if state.ledger.any_deeds and checked.graph is not None:
             fresh = [step for step in checked.plan.steps if step.step_id in new]
+            told = [
+                name
+                for name, wrong in checked.of_steps.items()
+                if any(one.category == "decomposition_error" for one in wrong)
+            ]
             again = PlannedAgain(
-                state, fresh, checked.plan.steps, checked.graph, checked.constants, resolve, goes_on
+                state, fresh, checked.plan.steps, checked.graph, checked.constants, resolve, goes_on, told
             )
             found += again.asked()
     if not checked.plan.steps and policy.evaluation == "steps":
