@@ -8,35 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from replan.core.calls.things import things_of
+from replan.core.again.had import Had, effects_of, is_of_one_thing, may_make
 from replan.core.ids import base_of
 from replan.core.plan.index import references_of
-from replan.core.references.refs import has_references
-from replan.core.state.ledger import Deed, same_thing
+from replan.core.state.ledger import same_thing
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.task import State
-from replan.core.types import CallKey, Step, StepId, ToolSpec
-
-
-class Had(NamedTuple):
-    """An effect that a task of the family has had."""
-
-    task_id: str
-    call: CallState
-
-    @property
-    def ended(self) -> float:
-        return self.call.ended if self.call.ended is not None else self.call.started
-
-    @property
-    def deed(self) -> Deed:
-        return Deed(base_of(self.call.key), self.call.tool_id, self.call.parameters)
-
-    @property
-    def told(self) -> str:
-        return f"step {self.call.step_id!r} ({self.call.tool_id})"
+from replan.core.types import CallKey, StepId, ToolSpec
 
 
 @dataclass(slots=True)
@@ -63,13 +42,18 @@ class Family:
         made = (one for one in self._by_others() if one.call.effect == "once" and one.ended <= at)
         return {int(one.call.key.rpartition(".")[2]) for one in made if base_of(one.call.key) == base}
 
+    def by_others(self) -> list[Had]:
+        """The effects of others that are no part of this task."""
+        entries = self.mine.ledger.entries
+        return [one for one in self._by_others() if one.call.key not in entries]
+
     def why_not(self, step: StepState, key: CallKey, made: Had) -> str:
         """Why what another task has made does not stand for the call of this step; empty if it does."""
         what = f"task {made.task_id!r} has made this call"
         end = "or set `repeat: true` with its `repeat_reason`"
         came = [Had(self.mine.task_id, call) for call in self._before(step)]
         for one in came:
-            if self._at(one) > made.call.started and not self._was_so(one, made.call.started):
+            if self._at(one) > made.call.started and not self._was_so(one, made):
                 return (
                     f"{what}, before {one.told}, which this step waits for: leave it out if what was done counts, do not let it wait for "
                     f"that, {end}"
@@ -77,7 +61,7 @@ class Family:
         for then in came:
             since, at = self._at(then), made.call.started
             between = (
-                one for one in self._own_of_others(key) if since <= one.call.started and one.ended <= at
+                one for one in self._own_of_others(made) if since <= one.call.started and one.ended <= at
             )
             if (found := next((one for one in between if self._changes(one, then)), None)) is not None:
                 return (
@@ -114,10 +98,11 @@ class Family:
         entry = self.mine.ledger.entries.get(one.call.key) if one.call.reused else None
         return entry.at if entry is not None else one.ended
 
-    def _was_so(self, one: Had, at: float) -> bool:
-        """True if it is `repeatable` and had set by then what it sets, so that it changed nothing after that."""
-        if one.call.effect != "repeatable":
+    def _was_so(self, one: Had, made: Had) -> bool:
+        """True if it is `repeatable` and had set by then what it sets, which the other has left so: it changed nothing after that."""
+        if one.call.effect != "repeatable" or one.deed.things.meet(made.deed.things):
             return False
+        at = made.call.started
         mine = one.deed
         for other in reversed(self._every()):
             if other.ended > at:
@@ -135,37 +120,44 @@ class Family:
         if self._foreign is None:
             found: dict[tuple[CallKey, float], Had] = {}
             for task_id, state in self.others.items():
-                for call in _effects(state):
+                for call in effects_of(state):
                     found.setdefault((call.key, call.started), Had(task_id, call))
             self._foreign = sorted(found.values(), key=lambda one: one.ended)
         return self._foreign
 
-    def _own_of_others(self, key: CallKey) -> Iterator[Had]:
-        """Those that this task neither has had too, nor is about to have by its plan, beside the call of this key."""
+    def _own_of_others(self, made: Had) -> Iterator[Had]:
+        """Those that this task neither has had too, nor is about to have by its plan, beside this one."""
         entries = self.mine.ledger.entries
         open_ = [
             one.step
             for one in self.mine.steps.values()
             if not one.closed
-            and (one.step.for_each or one.step.actions or all(c.key != key for c in one.calls.values()))
+            and (
+                one.step.for_each
+                or one.step.actions
+                or all(c.key != made.call.key for c in one.calls.values())
+            )
         ]
         for one in self._by_others():
-            if one.call.key in entries or any(_may_be(step, one.call, self.resolve) for step in open_):
+            if one.call.key in entries:
                 continue
-            yield one
+            theirs = self.others[one.task_id].steps.get(one.call.step_id)
+            then = theirs.step if theirs is not None else None
+            if not any(may_make(step, one, then, made, self.resolve) for step in open_):
+                yield one
 
     def _every(self) -> list[Had]:
         if self._all is None:
-            mine = [Had(self.mine.task_id, call) for call in _effects(self.mine)]
+            mine = [Had(self.mine.task_id, call) for call in effects_of(self.mine)]
             self._all = sorted((*mine, *self._by_others()), key=lambda one: one.ended)
         return self._all
 
     def _undone(self, made: Had) -> Had | None:
         """What was done since about what this call has done, and is no part of this task."""
-        for one in self._own_of_others(made.call.key):
+        for one in self._own_of_others(made):
             if one.call.started < made.ended or one.call.key == made.call.key:
                 continue
-            if self._changes(one, made) and not self._was_so(one, made.call.started):
+            if self._changes(one, made) and not self._was_so(one, made):
                 return one
         return None
 
@@ -180,30 +172,12 @@ class Family:
                 return False  # the plan has them side by side
             if any(ref.head == made.call.step_id for ref in references_of(mine.step)):
                 return True
-        if one.call.tool_id == made.call.tool_id and one.call.effect == "once":
-            if self._of_one_subject(one, made):
-                return True
-        elif one.deed.may_have_changed(made.deed):
-            return True
-        output = made.call.output.value if made.call.output is not None else None
-        return one.call.tool_id != made.call.tool_id and not things_of(one.call.parameters).named.isdisjoint(
-            things_of({"": output}).named
-        )
+        return is_of_one_thing(one, made, self.resolve, is_used=lambda: self._is_used(made.call.key))
 
-    def _of_one_subject(self, one: Had, made: Had) -> bool:
-        """True if two calls of one `once` tool, each of which counts by itself, may be about one thing all the same.
-
-        The first parameter says what a call is about. Where there is no other, it may be what is set: that matters where something is
-        made of it.
-        """
-        tool = self.resolve(made.call.tool_id)
-        names = list(tool.parameters.get("properties", {})) if tool is not None else []
-        names = names or sorted(made.call.parameters)
-        if len(names) <= 1:
-            waits = self.mine.graph().needed_by
-            return any(waits.get(name) for name in self._steps_of(made.call.key))
-        first = names[0]
-        return bool(one.call.parameters.get(first) == made.call.parameters.get(first))
+    def _is_used(self, key: CallKey) -> bool:
+        """True if something here is made of what this call has made."""
+        waits = self.mine.graph().needed_by
+        return any(waits.get(name) for name in self._steps_of(key))
 
     def _steps_of(self, key: CallKey) -> Iterator[StepId]:
         """The steps here that make this call."""
@@ -214,29 +188,3 @@ class Family:
 
 def _of(one: Had, made: Had) -> str:
     return "that task" if one.task_id == made.task_id else f"task {one.task_id!r}"
-
-
-def _effects(state: State) -> Iterator[CallState]:
-    """The effects that a task, or one that it shares its history with, has had itself or may have had."""
-    for step in state.every_step():
-        for call in step.every_call():
-            if call.effect == "reads" or call.reused or call.of_task:
-                continue
-            if call.status in ("succeeded", "unknown"):
-                yield call
-
-
-def _may_be(step: Step, call: CallState, resolve: Callable[[str], ToolSpec | None]) -> bool:
-    """True if the step may make this very call, as far as it is written."""
-    for one in step.actions or (step,):
-        tool = resolve(one.tool)
-        if tool is None or tool.id != call.tool_id:
-            continue
-        if step.step_id == call.step_id:
-            return True  # it may have been made in other words there
-        written = one.parameters
-        if all(
-            has_references(value) or call.parameters.get(name) == value for name, value in written.items()
-        ):
-            return True
-    return False

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from replan.core.again.changes import by_whom, failed_before, made_before, maker_of, told_behind
 from replan.core.again.consent import planned_too_often
 from replan.core.again.known_values import UNKNOWN, KnownValues
+from replan.core.again.undone import Undone, told_undone
 from replan.core.calls.site import ONLY, Slot, items_in_words
 from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
@@ -60,6 +61,7 @@ class PlannedAgain:
     told: Collection[StepId] = ()
     """Steps that are told already to make a call twice: as they are written, they are like another one."""
     _known: KnownValues = field(init=False)
+    _since: Undone | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         tools = [tool for step in self.new for _, tool in self._named(step)]
@@ -80,7 +82,11 @@ class PlannedAgain:
         }
         for name, mine in calls.items():
             once = [one for one in mine if one.tool.effect == "once" and not one.again]
-            said = self._before(name, once, calls) if self.goes_on else self._behind(name, once, calls)
+            said = (
+                self._before(name, once, calls)
+                if self.goes_on
+                else self._behind(name, once, calls) or self._undone(once)
+            )
             if said := said or self._too_often(name, mine, calls, often):
                 yield said
                 continue
@@ -189,6 +195,16 @@ class PlannedAgain:
             if one.slot.item is None and not one.step.when and (by := self._comes_after(name, one, calls)):
                 maker = maker_of(self.state, one.tool.id, one.base)
                 return told_behind(name, one.tool.id, maker, by.step.step_id, by.tool.id)
+        return ""
+
+    def _undone(self, once: Sequence[_Call]) -> str:
+        """A done call that was undone since, by what the plan neither keeps nor states again."""
+        for one in once:
+            if not one.base or one.step.when or not self.state.ledger.is_done(one.base):
+                continue
+            self._since = self._since or Undone(self.state, self.resolve, tuple(self.steps), self.graph)
+            if (found := self._since.since(one.step.step_id, one.base)) is not None:
+                return told_undone(one.step.step_id, *found)
         return ""
 
     def _changes(self, calls: Sequence[_Call], made: int) -> _Call | None:

@@ -17,6 +17,7 @@ _WHAT_IS_CALLED = ("tool", "parameters", "actions", "for_each")
 def _planned(state: State, event: e.PlanGenerated, ts: float) -> None:
     if state.submitted is not None and state.submitted.plan is not None:
         state.submitted = state.submitted.lean(plan=None)  # this one it was: it is not kept twice
+        state.given_as = state.plans + 1
     take_plan(state, event.plan)
     go_by_versions(state, event.made_with)
 

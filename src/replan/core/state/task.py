@@ -5,9 +5,9 @@ The state is changed in place by `core.state.fold`; whoever folds owns it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from replan.core import events as e
 from replan.core.calls.names import bases, names_before, reading_base, written
@@ -138,6 +138,8 @@ class State:
     """The latest version of the plan that left out a call which was to get a yes and was not made; 0: none did."""
     given: bool = False
     """The first plan was given by whoever submitted the task."""
+    given_as: int = 0
+    """The version of the plan that somebody has given, with the task or with the fork; 0: none was."""
     modelled: bool = True
     """False: the plan was given and the steps judge themselves, so that no model is there to mend anything."""
     escalation: e.OverallReflectionTriggered | None = None
@@ -171,6 +173,8 @@ class State:
     """Where it goes on from another task's history."""
     kin: bool = False
     """It is a fork or has some: calls that must not be made twice are shared with these."""
+    by_kin: Sequence[Any] = field(default=(), compare=False, repr=False)
+    """The effects of others of its family that are no part of it, as whoever drives a fork with a plan of its own has learned."""
     rounds_before: int = 0
     """Rounds that the other task has used."""
     outcome: e.TaskCompleted | e.TaskFailed | e.TaskCancelled | e.TaskTimedOut | None = None
@@ -200,6 +204,8 @@ class State:
     """The calls in `made` by how they were written, as far as somebody has asked."""
     _instead: dict[ToolId, MadeInstead] = field(default_factory=dict, compare=False, repr=False)
     """The failed ones among them, and what was made instead."""
+    taken_back: tuple[int, Any] | None = field(default=None, compare=False, repr=False)
+    """What the plan of this version leaves out of what was done; None: not looked at."""
     _ids: frozenset[str] = frozenset()
     """Ids of steps and actions that a later plan has left out."""
     _owners: dict[ActionId, StepState] | None = field(default=None, compare=False, repr=False)

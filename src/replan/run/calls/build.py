@@ -9,6 +9,7 @@ from typing import Any
 from replan.core.again.changes import behind_a_change
 from replan.core.again.consent import asked_of, too_often
 from replan.core.again.like_calls import occurrence, twin
+from replan.core.again.undone import undone_since
 from replan.core.calls.seals import seal
 from replan.core.ids import call_key
 from replan.core.recovery.in_part import marks_what_is_done, of_this_alone
@@ -153,6 +154,7 @@ def prepare(
                 if changed
                 else marks_what_is_done(step, slot, tool.id, base, state)
                 or behind_a_change(step, slot, tool, parameters, base, state, has_rest, is_answered=answered)
+                or undone_since(step, slot, base, state, tools.resolve)
             )
         else:
             text = mended_before(step, slot, tool, {base, *names}, state)

@@ -47,6 +47,8 @@ async def enter(run: Run) -> None:
     store, state = run.parts.store, run.state
     if state.fork is None:
         return
+    if state.fork.plan is not None:
+        state.by_kin = (await logs_of(run).all(run.parts.tools.resolve)).by_others()
     line = await store.rests_on(run.task_id)
     open_ = (*state.running_calls(), *state.in_doubt.values())
     if keys := [one.key for one in open_ if one.effect == "once" and one.started <= state.created]:

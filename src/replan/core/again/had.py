@@ -1,0 +1,126 @@
+"""Effects that were had, and whether a later one may have changed what an earlier one did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from replan.core.calls.things import things_of
+from replan.core.ids import base_of
+from replan.core.references.refs import has_references
+from replan.core.state.ledger import Deed
+from replan.core.state.progress import CallState
+from replan.core.state.task import State
+from replan.core.types import Step, ToolSpec
+from replan.core.walk import scalars
+
+
+@dataclass(slots=True)
+class Had:
+    """An effect that a task has had."""
+
+    task_id: str
+    call: CallState
+    _deed: Deed | None = None
+    _values: frozenset[str] | None = None
+
+    @property
+    def ended(self) -> float:
+        return self.call.ended if self.call.ended is not None else self.call.started
+
+    @property
+    def deed(self) -> Deed:
+        if self._deed is None:
+            self._deed = Deed(base_of(self.call.key), self.call.tool_id, self.call.parameters)
+        return self._deed
+
+    @property
+    def values(self) -> frozenset[str]:
+        """The texts and numbers that it was made with."""
+        if self._values is None:
+            self._values = frozenset(scalars(self.call.parameters))
+        return self._values
+
+    @property
+    def output(self) -> Any:
+        return self.call.output.value if self.call.output is not None else None
+
+    @property
+    def told(self) -> str:
+        return f"step {self.call.step_id!r} ({self.call.tool_id})"
+
+
+def effects_of(state: State) -> Iterator[CallState]:
+    """The effects that a task, or one that it shares its history with, has had itself or may have had."""
+    for step in state.every_step():
+        for call in step.every_call():
+            if call.effect == "reads" or call.reused or call.of_task:
+                continue
+            if call.status in ("succeeded", "unknown"):
+                yield call
+
+
+def may_make(
+    step: Step, one: Had, then: Step | None, made: Had, resolve: Callable[[str], ToolSpec | None]
+) -> bool:
+    """True if the step may have this effect, or another in its place, as far as it is written. `then`: the step that has had it.
+
+    `made`: what it may have changed. A step that took that back and is written otherwise now does so no more.
+    """
+    for written in step.actions or (step,):
+        tool = resolve(written.tool)
+        if tool is None or tool.id != one.call.tool_id:
+            continue
+        if step.step_id == one.call.step_id and (
+            (then is not None and _is_written_so(step, then)) or not takes_back(one, made)
+        ):
+            return True  # it may have been made in other words there
+        if all(
+            has_references(value) or one.call.parameters.get(name) == value
+            for name, value in written.parameters.items()
+        ):
+            return True
+    return False
+
+
+def _is_written_so(step: Step, then: Step) -> bool:
+    return all(getattr(step, name) == getattr(then, name) for name in ("parameters", "actions", "for_each"))
+
+
+def is_of_one_thing(
+    one: Had, made: Had, resolve: Callable[[str], ToolSpec | None], *, is_used: Callable[[], bool]
+) -> bool:
+    """True if a later effect may have changed what this one has made. `is_used`: something is made of that here."""
+    if one.call.tool_id == made.call.tool_id and one.call.effect == "once":
+        if is_of_one_subject(one, made, resolve, is_used):
+            return True
+    elif one.deed.may_have_changed(made.deed):
+        return True
+    return one.call.tool_id != made.call.tool_id and not one.deed.things.named.isdisjoint(
+        things_of({"": made.output}).named
+    )
+
+
+def is_of_one_subject(
+    one: Had, made: Had, resolve: Callable[[str], ToolSpec | None], is_used: Callable[[], bool]
+) -> bool:
+    """True if two calls of one `once` tool, each of which counts by itself, may be about one thing all the same.
+
+    The first parameter says what a call is about. Where there is no other, it may be what is set: that matters where something is
+    made of it.
+    """
+    tool = resolve(made.call.tool_id)
+    names = list(tool.parameters.get("properties", {})) if tool is not None else []
+    names = names or sorted(made.call.parameters)
+    if len(names) <= 1:
+        return is_used()
+    first = names[0]
+    return bool(one.call.parameters.get(first) == made.call.parameters.get(first))
+
+
+def takes_back(one: Had, made: Had) -> bool:
+    """True if a later effect says nothing of its own: all its values are those of what was made ("delete x" after "create x")."""
+    if one.call.tool_id == made.call.tool_id or not one.values:
+        return False
+    return one.values <= made.values or one.values <= made.values.union(scalars(made.output))
