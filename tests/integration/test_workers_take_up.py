@@ -1,14 +1,18 @@
-"""Tasks that were begun without workers, whose process is gone: a worker goes on with those that it has everything for."""
+"""Tasks that no worker was asked for and no process has: a worker goes on with those that it has everything for, whichever way they came."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 from workers_here import JOBS, Here, ended, submitted
 
-from workers import step
+from workers import SECS, step
 
 pytestmark = pytest.mark.anyio
 
@@ -65,6 +69,80 @@ async def test_a_task_that_waits_for_a_place_in_a_living_process_is_taken_up_onc
         for task_id in ("first", "second"):
             assert (await ended(worker, task_id)).is_success
     assert sorted(here.done()) == ["a", "a"]
+
+
+WAITS = {
+    "asks": step("w", "pay"),
+    "sleeps": {"step_id": "w", "tool": "wait_for_time", "parameters": {"seconds": 2}, "dependencies": []},
+    "called": {"step_id": "hook", "tool": "create_callback", "parameters": {}, "dependencies": []},
+}
+HEARD = {
+    "step_id": "w", "tool": "wait_for_callback", "parameters": {"token": "${hook.output.token}", "limit_secs": 3600},
+    "dependencies": ["hook"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("begun", ["elsewhere", "for_workers", "fork"])
+async def test_whichever_way_a_task_that_waits_has_come_a_worker_goes_on_with_it(
+    here: Here, tmp_path: Path, begun: str
+) -> None:
+    def plan(name: str) -> list[dict[str, Any]]:
+        return [WAITS[name], *([HEARD] if name == "called" else []), step("end", "do", "w")]
+
+    kinds = {"elsewhere": ("local", str(tmp_path / "log.db")), "for_workers": ("procrastinate", here.address)}
+    kind, address = kinds.get(begun, ("local", here.address))
+    async with here.replan(kind=kind, address=address) as before:
+        names = dict(zip(WAITS, WAITS, strict=True))
+        async with contextlib.AsyncExitStack() as stack:
+            if kind == "procrastinate":
+                await stack.enter_async_context(here.worker())
+            for name in WAITS:
+                await submitted(before, *plan(name), task_id=name)
+                async with asyncio.timeout(SECS):
+                    while (await before.summary(name)).status != "waiting":
+                        pass
+        if begun == "fork":
+            names = {name: f"{name}-2" for name in WAITS}
+            for name, other in names.items():
+                at = next(one.seq for one in await before.history(name) if one.type == "plan_generated")
+                await before.fork(name, at=at, fork_id=other)
+                await before.cancel(name)
+                async with asyncio.timeout(SECS):
+                    while (await before.summary(other)).status != "waiting":
+                        pass
+        else:
+            async with before.export_tasks(list(WAITS), move=True) as pieces:
+                data = b"".join([piece async for piece in pieces])
+    if begun != "fork":
+        async with here.replan(kind="local") as importing:
+            await importing.import_tasks(_pieces(data))
+    async with here.worker(spec={"takeover": 0.6}) as worker, asyncio.timeout(SECS):
+        assert (await worker.wait(names["sleeps"])).is_success, "its time has come"
+        await worker.approve(names["asks"])
+        assert (await worker.wait(names["asks"])).is_success
+        (token,) = [
+            one.id for one in (await worker.result(names["called"])).waiting_for if one.kind == "callback"
+        ]
+        await worker.signal(names["called"], token, 7)
+        assert (await worker.wait(names["called"])).is_success
+    assert sorted(here.done()) == ["end", "end", "end", "w"]
+
+
+async def _pieces(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def test_a_paused_task_that_nobody_has_is_taken_up_once_it_is_resumed(here: Here) -> None:
+    await left(here, task_id="t")
+    async with here.replan() as replan:
+        await replan.pause("t")
+        async with here.worker(spec={"takeover": 0.6}) as worker:
+            resuming = asyncio.create_task(replan.resume("t"))
+            (await here.arrives()).let_go()
+            async with asyncio.timeout(SECS):
+                assert (await resuming).is_success
+            assert (await worker.summary("t")).queue == "default"
+    assert here.done() == ["a", "b"]
 
 
 async def test_a_driver_leaves_no_wake_ups_behind_that_came_before_it(here: Here) -> None:

@@ -272,7 +272,8 @@ class Running:
         """Drive on a task that nobody holds, or that is paused, to its end or until it waits."""
         if self.by_workers:
             if (await self.service.state(task_id)).pause is not None:
-                await self.service.unpause(task_id, reason=reason, by=by)  # which wakes a worker
+                await self.service.unpause(task_id, reason=reason, by=by)
+                await self._wake(task_id)  # one that waits for no worker yet
                 return await self.wait(task_id)
             return await self._resume_there(task_id, secrets)
         state = await self.service.check_resumable(task_id, secrets)

@@ -1,4 +1,4 @@
-"""Tasks that were begun without workers, and whose process is gone: workers take up those that they can go on with."""
+"""Tasks that no worker was asked for and no process has, whichever way they came: workers take up those that they can go on with."""
 
 from __future__ import annotations
 
@@ -27,27 +27,42 @@ async def take_up(
     stale: float,
     every: float,
 ) -> None:
-    """Again and again: hand to the queue what a process has left that was there before."""
-    known: dict[str, Needs] = {}  # looked at, and not for a worker that offers this
+    """Again and again: hand to the queue what a process has left that was there before, and what came from elsewhere."""
+    known: dict[str, tuple[Needs, float]] = {}  # looked at, and as it was not for a worker that offers this
     seen: set[str] = set()  # at the last look: a process whose connection was cut comes back before the next
     while True:
         await asyncio.sleep(every)
         now = offers()
+        tried = {task_id: at for task_id, (offered, at) in known.items() if offered == now}
+        left: dict[str, float] = {}
         with contextlib.suppress(ReplanError):
-            tried = [task_id for task_id, offered in known.items() if offered == now]
-            left = set(await queue.left_behind(tried, stale))
-            due, seen = left & seen, left
-            for task_id in sorted(due):
-                work = to_take(await running.service.parts.store.read(task_id))
-                if work is not None and work.needs.answer is not None:
-                    await look([work.needs.answer])
-                if work is not None and work.needs.met_by(offers()):
-                    await queue.wake(task_id, work)
-                else:
-                    known.pop(task_id, None)
-                    known[task_id] = now
-                    if len(known) > _MOST_KNOWN:
-                        del known[next(iter(known))]
+            left = await queue.left_behind(tried, stale)
+        due, seen = left.keys() & seen, set(left)
+        for task_id in sorted(due):
+            with contextlib.suppress(ReplanError):
+                if await _taken(running, queue, task_id, offers, look):
+                    continue
+            known.pop(task_id, None)
+            known[task_id] = now, left[task_id]
+            if len(known) > _MOST_KNOWN:
+                del known[next(iter(known))]
+
+
+async def _taken(
+    running: Running,
+    queue: Queue,
+    task_id: str,
+    offers: Callable[[], Needs],
+    look: Callable[[Collection[str]], Awaitable[None]],
+) -> bool:
+    """Hand the task to the queue, unless it is none for a worker with what this one offers."""
+    work = to_take(await running.service.parts.store.read(task_id))
+    if work is not None and work.needs.answer is not None:
+        await look([work.needs.answer])
+    if work is None or not work.needs.met_by(offers()):
+        return False
+    await queue.wake(task_id, work)
+    return True
 
 
 def to_take(records: list[Record]) -> Work | None:
@@ -63,6 +78,8 @@ def to_take(records: list[Record]) -> Work | None:
         return None
     state = fold(records)
     stopped = state.cancel is not None and state.cancel.until_resumed  # by a person, who may resume it
+    if state.waiting is not None and state.waiting.until_resumed and state.waiting.because == "process":
+        return None  # a worker's may end by it, too
     if (
         stopped
         or state.pause is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping
 from importlib import resources
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,7 +38,7 @@ _OLDEST = """SELECT extract(epoch FROM now() - greatest(j.scheduled_at, (SELECT 
  AND NOT EXISTS (SELECT FROM procrastinate_jobs other WHERE other.lock = j.lock AND other.status = 'doing') ORDER BY id LIMIT 1"""
 
 
-_LEFT = """SELECT task_id FROM left_behind WHERE NOT EXISTS (SELECT FROM task t WHERE t.id = left_behind.id AND t.given_away IS NOT NULL) AND task_id <> ALL(%(tried)s::text[])
+_LEFT = """SELECT task_id, updated FROM left_behind WHERE (task_id, updated) NOT IN (SELECT * FROM unnest(%(tried)s::text[], %(at)s::float8[]))
  AND to_timestamp(updated) < now() - make_interval(secs => %(stale)s::float8) AND pg_postmaster_start_time() < now() - make_interval(secs => %(stale)s::float8)
  ORDER BY id LIMIT 20"""
 """After a start of the server nobody has a lock yet."""
@@ -121,10 +121,11 @@ class Queue:
         """Where tasks wait now."""
         return await self._do(lines_in(self.database.ask))
 
-    async def left_behind(self, tried: Sequence[str], stale: float) -> list[str]:
-        """Tasks without a queue that nobody has touched for so many seconds, and whose process is gone."""
-        rows = await self._do(self.database.ask(_LEFT, {"tried": list(tried), "stale": stale}))
-        return [row["task_id"] for row in rows]
+    async def left_behind(self, tried: Mapping[str, float], stale: float) -> dict[str, float]:
+        """Tasks without a queue that nobody has touched for so many seconds, and that have no process, or one that is gone: each with when
+        something last happened in it. `tried`: those that were looked at, as they were then."""
+        params = {"tried": list(tried), "at": list(tried.values()), "stale": stale}
+        return {row["task_id"]: row["updated"] for row in await self._do(self.database.ask(_LEFT, params))}
 
     async def why_waiting(self, task_id: str) -> str:
         """Why no worker takes the task, or why one has given it back; empty: one may take it."""

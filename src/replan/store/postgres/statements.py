@@ -119,9 +119,9 @@ SHARED_PAGE = (
 ORIGIN = """SELECT id, parent, shared, ended, last_seq, (SELECT round FROM event WHERE task = task.id AND seq >= %(at)s::bigint ORDER BY seq LIMIT 1), sealed_by,
  given_away, task_id FROM task WHERE {which}"""
 FORK = f"""WITH p AS (SELECT id, task_id, description, coalesce(family, id) AS family FROM task WHERE id = %(parent)s::bigint AND given_away IS NULL FOR UPDATE),
-t AS (INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, queue, priority, due, parent, shared, family)
+t AS (INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, queue, priority, due, parent, shared, family, made_by)
  SELECT %(task)s::text, %(request)s::text, description, 'queued', %(ts)s::float8, %(ts)s::float8, %(at)s::bigint + 1, %(epoch)s::bigint,
-  %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL, id, %(at)s::bigint, family FROM p
+  %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL, id, %(at)s::bigint, family, %(mine)s::int FROM p
  ON CONFLICT (task_id) DO NOTHING RETURNING id, task_id, queue, priority),
 e AS (INSERT INTO event SELECT id, %(at)s::bigint + 1, %(ts)s::float8, %(round)s::int, %(type)s::text, %(data)s::text FROM t),
 n AS (INSERT INTO need SELECT queue, %(needs)s::text FROM t WHERE queue IS NOT NULL ON CONFLICT DO NOTHING),

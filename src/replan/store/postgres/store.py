@@ -376,7 +376,7 @@ class PostgresStore:
             "told_type": told.type, "told_data": e.dump(told), "mark": secrets.token_hex(8),
             "queue": None if work is None else work.line,
             "priority": 0 if work is None else work.priority,
-            "needs": "" if work is None else work.needs.model_dump_json(),
+            "needs": "" if work is None else work.needs.model_dump_json(), "mine": self._presence.mine,
         }  # fmt: skip
 
         async def known() -> bool | None:

@@ -151,7 +151,7 @@ class _Incoming:
             ended,
             root.description,
             work_of(settings),
-            not ended and (task.status != "waiting" or self.check.by_person),
+            not ended and not self.check.rests,
         )
 
 

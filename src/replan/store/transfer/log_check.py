@@ -117,9 +117,10 @@ class LogCheck:
             )
 
     @property
-    def by_person(self) -> bool:
-        """The last event is a person's, which nobody may have acted on yet."""
-        return self._last is not None and self._last.signal
+    def rests(self) -> bool:
+        """It waits until somebody resumes it, and whoever took it up would do so. Any other wait is for its driver to look at."""
+        waiting = self._state.waiting
+        return waiting is not None and waiting.until_resumed and not (self._last and self._last.signal)
 
 
 def row_of(line: bytes) -> StoredRow:

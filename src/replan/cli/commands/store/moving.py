@@ -167,17 +167,20 @@ def import_(
     from replan.cli.terminal.opening import open_replan, settings_of, without_tools
     from replan.store.transfer.incoming import Imported
 
-    async def read(given: BinaryIO) -> list[Imported]:
+    async def read(given: BinaryIO) -> tuple[list[Imported], bool]:
         async with open_replan(without_tools(settings_of(config)), db=db) as replan:
-            return await replan.import_tasks(pieces_of(given))
+            found = await replan.import_tasks(pieces_of(given))
+            with contextlib.suppress(InputError):  # a store that workers cannot share
+                return found, any(worker.alive for worker in await replan.workers())
+            return found, False
 
     with own_stdout() as out:
         try:
             if str(file) == "-":
-                found = asyncio.run(read(sys.stdin.buffer))
+                found, taken = asyncio.run(read(sys.stdin.buffer))
             else:
                 with file.open("rb") as given:
-                    found = asyncio.run(read(given))
+                    found, taken = asyncio.run(read(given))
         except OSError as error:
             raise InputError(f"{file} cannot be read: {error.strerror or error}") from None
         except InputError as error:
@@ -189,7 +192,8 @@ def import_(
             if not one.new:
                 say(f"{one.task_id} is here already, the very same")
                 continue
-            rest = f"; go on with it: {again('tasks', 'resume', one.task_id)}" if one.goes_on else ""
+            whoever = "a worker that has all it needs goes on with it, or" if taken else "go on with it:"
+            rest = f"; {whoever} {again('tasks', 'resume', one.task_id)}" if one.goes_on else ""
             say(f"imported {one.task_id} ({one.status}){rest}")
 
 
