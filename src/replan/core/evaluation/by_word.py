@@ -36,10 +36,7 @@ def by_word(
 
     What a step was to have in place of another, and has not had either, is told of that step alone.
     """
-    said: dict[StepId, list[StepState]] = {}
-    for step in effects.every:
-        for name in step.step.instead_of:
-            said.setdefault(name, []).append(step)
+    said = _said(effects)
     if not said:
         return list(found)
     free = {call.key for calls in spare.values() for call in calls}
@@ -76,6 +73,33 @@ def by_word(
             what = f"{one.what}; by its plan {words} stand{'s' if len(by) == 1 else ''} for it"
             left[n] = left[n]._replace(instead=tuple(by), what=what)
     return [one for one, before in zip(left, found, strict=True) if one.lost or not before.lost]
+
+
+def _said(effects: Effects) -> dict[StepId, list[StepState]]:
+    """By the step: those that a plan has in its place. Who says so of the step that it all began with says it of each that was tried
+    in vain for that since."""
+    said: dict[StepId, list[StepState]] = {}
+    for step in effects.every:
+        for name in step.step.instead_of:
+            said.setdefault(name, []).append(step)
+    names = list(said)
+    for name in names:  # it grows
+        if len(said[name]) < 2 or not _failed(effects.by_name.get(name)):
+            continue
+        for tried in list(said[name]):
+            if not tried.gone or not _failed(tried):
+                continue
+            since = [step for step in said[name] if step.meant >= tried.gone]
+            if since and tried.step.step_id not in said:
+                names.append(tried.step.step_id)
+            mine = said.setdefault(tried.step.step_id, []) if since else []
+            known = {step.step.step_id for step in mine}
+            mine += [step for step in since if step.step.step_id not in known]
+    return said
+
+
+def _failed(step: StepState | None) -> bool:
+    return step is not None and step.status != "succeeded"
 
 
 class _ByTool:

@@ -100,6 +100,6 @@ def told_instead(failed: CallState, instead: CallState) -> str:
     why = f" ({beginning(failed.fault.message, _SHOWN)})" if failed.fault is not None else ""
     return (
         f"step {failed.step_id!r} has meant this very call of {failed.tool_id!r} already, which failed{why}; since then step "
-        f"{instead.step_id!r} of a later plan has called it with {beginning(text_of(instead.parameters), _SHOWN)}: leave it out if that "
-        "was made in its place, or say `repeat: true`, with its `repeat_reason`, if it is still wanted beside that"
+        f"{instead.step_id!r} of a later plan has called it with {beginning(text_of(instead.parameters), _SHOWN)}: say `repeat: true`, with "
+        "its `repeat_reason`, if it is still wanted beside that; if that was made in its place, leave it out"
     )
