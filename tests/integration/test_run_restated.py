@@ -398,11 +398,6 @@ def test_a_second_reading_that_rightly_means_another_effect_has_it_once_that_is_
         pytest.param([step("l2", "login"), create("c2", "l2", title="B")], 2, id="another constant"),
         pytest.param([step("l2", "login"), create("c2", "l2", "list", title="B")], 2, id="another item"),
         pytest.param(
-            [step("l2", "login"), step("c2", "create", parameters={"title": "A", "session": "S9"})],
-            2,
-            id="the value, said",
-        ),
-        pytest.param(
             [step("l2", "login"), create("c2", "l2", repeat=True, repeat_reason="a second one")],
             2,
             id="it says that it is meant",

@@ -146,6 +146,8 @@ class ToolRuleTable(Section):
     verify: VerifyTable | None = None
     substitutes: Texts | None = None
     """Tools that do the very same thing: the effect of one may stand for that of this one."""
+    unique_by: Texts | None = None
+    """Parameters (`invoice`, `body.title`) by which its effects are told apart."""
 
 
 class Tools(Section):

@@ -180,6 +180,9 @@ class ToolSpec(Frozen):
     """How a call in doubt is settled by code."""
     substitutes: tuple[str, ...] = ()
     """Names of tools that do the very same thing: the effect of one may stand for this one's, with nobody asked."""
+    unique_by: tuple[str, ...] = ()
+    """Parameters (`invoice`, `body.title`) by which its effects are told apart: two calls where these are the same have one effect. Empty:
+    all parameters do, but for those on whose behalf it is called."""
     waits: Literal["", "time", "condition", "callback"] = Field(default="", exclude=True, repr=False)
     """What a call of it waits for: such a tool is Replan's own, and the loop carries it out."""
 

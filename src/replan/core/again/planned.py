@@ -14,7 +14,9 @@ from replan.core.again.changes import by_whom, failed_before, made_before, maker
 from replan.core.again.consent import planned_too_often
 from replan.core.again.known_values import UNKNOWN, KnownValues
 from replan.core.again.undone import Undone, told_undone
+from replan.core.again.unique import told_unique
 from replan.core.calls.site import ONLY, Slot, items_in_words
+from replan.core.calls.telling import Telling
 from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
 from replan.core.recovery.in_part import of_this_alone
@@ -37,8 +39,8 @@ class _Call(NamedTuple):
     tool: ToolSpec
     values: JsonObject
     """The parameters that are written as values; those of an item that is a value among them."""
-    literal: bool
-    """It has no other parameters."""
+    written: JsonObject
+    """All of them, as they are written; an item that is a value is put in."""
     base: str
     """What it calls; empty where that is not known yet."""
     again: bool
@@ -61,12 +63,20 @@ class PlannedAgain:
     told: Collection[StepId] = ()
     """Steps that are told already to make a call twice: as they are written, they are like another one."""
     _known: KnownValues = field(init=False)
+    _effects: frozenset[str] = field(init=False)
+    """The new steps, and their actions, that have an effect which counts each time."""
     _since: Undone | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         tools = [tool for step in self.new for _, tool in self._named(step)]
         new = {name for step in self.new for name in ids_of(step)}
         lasting = not any(tool is None or tool.output_params for tool in tools)
+        self._effects = frozenset(
+            name
+            for step in self.new
+            if any(tool is not None and tool.effect == "once" for _, tool in self._named(step))
+            for name in ids_of(step)
+        )
         self._known = KnownValues(self.state, new, lasting)
 
     def asked(self) -> Iterator[str]:
@@ -91,7 +101,11 @@ class PlannedAgain:
                 yield said
                 continue
             told = {one.slot: text for one in once if often[one.base] == 1 and (text := self._instead(one))}
-            told = told or {one.slot: text for one in once if (text := self._restated(one, wrote, volatile))}
+            told = told or {
+                one.slot: text
+                for one in once
+                if (text := self._had(one) or self._restated(one, wrote, volatile))
+            }
             if told:
                 slot, text = next(iter(told.items()))
                 yield f"step {name!r}{_places(list(told))}: {of_this_alone(once[0].step, slot)}{text}"
@@ -101,7 +115,7 @@ class PlannedAgain:
     def _calls(self, step: Step) -> Iterator[_Call]:
         if (found := self.constants.get(step.step_id)) is not None:
             base = self.state.constant_base(found)
-            yield _Call(step, ONLY, found.tool, found.parameters, True, base, step.repeat)
+            yield _Call(step, ONLY, found.tool, found.parameters, found.parameters, base, step.repeat)
             return
         items = self._known.items(step)
         written = (listed(step.for_each) if step.for_each is not None else None) or items
@@ -118,19 +132,16 @@ class PlannedAgain:
                 else:
                     yield self._call(step, slot, tool, written[at], items[at])
 
-    def _call(self, step: Step, slot: Slot, tool: ToolSpec, written: Any, item: Any) -> _Call:
-        """`written`: the item as the plan writes it; `item`: what it is."""
+    def _call(self, step: Step, slot: Slot, tool: ToolSpec, item_in_words: Any, item: Any) -> _Call:
+        """`item_in_words`: the item as the plan writes it; `item`: what it is."""
         words = words_of(step, slot)
-        values = {
-            name: value
-            for name, value in ((name, _filled(one, written)) for name, one in words.items())
-            if not has_references(value)
-        }
+        written = {name: _filled(one, item_in_words) for name, one in words.items()}
+        values = {name: value for name, value in written.items() if not has_references(value)}
         needed = tool.parameters.get("required", ())
         literal = len(values) == len(words) and all(name in values for name in needed)
         base = self.state.base(tool, values) if literal else self._base(words, slot, tool, item)
         again = step.repeat or any(one.repeat for one in step.actions if one.action_id == slot.action_id)
-        return _Call(step, slot, tool, values, literal, base, again)
+        return _Call(step, slot, tool, values, written, base, again)
 
     def _base(self, words: JsonObject, slot: Slot, tool: ToolSpec, item: Any) -> str:
         """What a call comes to that refers to nothing but what is known by now, of a tool that was called before."""
@@ -225,33 +236,43 @@ class PlannedAgain:
             return ""
         return failed_before(self.state, one.tool, (one.base,), self.state.plans + 1)
 
+    def _had(self, one: _Call) -> str:
+        """An effect that was had, as its tool says by which of its parameters it is known, where all of these are values."""
+        if not one.tool.unique_by or (one.base and self.state.ledger.is_done(one.base)):
+            return ""
+        told = Telling.of(one.tool).parts(one.written)
+        if has_references(list(told.values())) or any(value is None for value in told.values()):
+            return ""
+        for call in self.state.made_of(one.tool, one.written):
+            if call.status in ("succeeded", "unknown") and not call.reused:
+                return told_unique(call.step_id, one.tool)
+        return ""
+
     def _restated(self, one: _Call, wrote: Written, volatile: Collection[str]) -> str:
         """A done call whose references come to something else by now: by readings that are made anew, or an effect had once more."""
-        made = self.state.made.get(one.tool.id)
-        if not made or one.literal:
+        made, restated = self.state.made.get(one.tool.id), self.state.restated
+        if not made or one.tool.unique_by or (one.base and self.state.ledger.is_done(one.base)):
             return ""
-        names = tuple(words_of(one.step, one.slot))
-        forms = wrote.forms(one.step, self.state.plans + 1, one.slot, names)
-        behalf = self.state.restated.credentials(one.tool)
-        told = (form for name, form in forms.items() if name not in behalf)
-        if any(self._is_new_effect(name) for form in told for name in form.cone.effects):
+        names, parts = tuple(words_of(one.step, one.slot)), restated.telling(one.tool).parts
+        whole = wrote.forms(one.step, self.state.plans + 1, one.slot, names)
+        forms = wrote.forms(one.step, self.state.plans + 1, one.slot, names, parts)
+        if not all(form.cone.effects.isdisjoint(self._effects) for form in forms.values()):
             return ""  # what is told of another effect is another, too
+        values = {name: value for name, value in parts(one.written).items() if not has_references(value)}
+        call = Planned(forms, values, one.written, whole, ())
+        silent = call.silent
         anew = [
             name
-            for name, form in forms.items()
+            for name, form in whole.items()
             if not form.cone.readings.isdisjoint(volatile)
-            or (name in behalf and (form.cone.again or any(map(self._is_new_effect, form.cone.effects))))
+            or (name in silent and (form.cone.again or not form.cone.effects.isdisjoint(self._effects)))
         ]
-        if not anew or (self.goes_on and by_readings(forms, one.values, one.tool, behalf)):
+        if not (anew or silent) or (self.goes_on and by_readings(forms, values, one.tool)):
             return ""  # only readings tell which one it is: that shows when they are made
-        found = self.state.restated.find_planned(
-            Planned(forms, one.values, anew), one.tool, made, self.state.plans + 1, goes_on=self.goes_on
+        found = restated.find_planned(
+            call._replace(anew=anew), one.tool, made, self.state.plans + 1, goes_on=self.goes_on
         )
         return "" if found is None else told_again(found, "may have another value by now")
-
-    def _is_new_effect(self, name: StepId) -> bool:
-        found = [tool for step in self.new if name in ids_of(step) for _, tool in self._named(step)]
-        return any(tool is not None and tool.effect == "once" for tool in found)
 
     # ── how the plan is written ──
 

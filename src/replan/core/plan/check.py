@@ -441,7 +441,7 @@ class _Check:
 
     def _deed(self, step: Step, call: PlannedCall, tool: ToolSpec) -> Deed:
         constant = self.constants.get(step.step_id)
-        if constant is not None and constant.parameters is call.parameters:
+        if constant is not None and constant.parameters is call.parameters and not tool.unique_by:
             return tuple.__new__(Deed, (tool, constant.content))
         return Deed.of(tool, {**call.parameters, **self.draft.filled(call)})
 

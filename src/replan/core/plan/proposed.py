@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import NamedTuple
 
+from replan.core.calls.telling import unique_text
 from replan.core.ids import call_content
 from replan.core.plan.index import PlannedCall
 from replan.core.plan.placeholders import Stands, placeholders
@@ -162,4 +163,4 @@ def _open(call: PlannedCall) -> frozenset[str]:
 
 def _content(call: PlannedCall, tool: ToolSpec, without: frozenset[str]) -> str:
     written = {name: value for name, value in call.parameters.items() if name not in without}
-    return call_content(tool.id, written, tool.parameters)
+    return unique_text(tool, written) if tool.unique_by else call_content(tool.id, written, tool.parameters)

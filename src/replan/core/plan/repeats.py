@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from replan.core.calls.telling import unique_text
 from replan.core.ids import call_content
 from replan.core.plan.graph import Graph
 from replan.core.references.refs import meaning, rewritten
@@ -25,7 +26,10 @@ class Deed(NamedTuple):
     @classmethod
     def of(cls, tool: ToolSpec, parameters: JsonObject) -> Deed:
         """A call with these parameters, references as they are meant."""
-        return cls(tool, call_content(tool.id, rewritten(parameters, meaning), tool.parameters))
+        written = rewritten(parameters, meaning)
+        if tool.unique_by:
+            return cls(tool, unique_text(tool, written))
+        return cls(tool, call_content(tool.id, written, tool.parameters))
 
 
 class Room:

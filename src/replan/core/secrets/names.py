@@ -37,6 +37,9 @@ _OF_PAGES = re.compile(
     r"(page|pages|paging|pagination|next|prev|previous|continuation|continue|cursor|sync|resume|skip|start|starting)token$"
 )
 """Tokens that say where a list goes on."""
+_SESSIONS = frozenset(
+    ["session", "sessionid", "sess", "sid", "cookies", "connection", "connectionid", "conn", "csrf", "xsrf"]
+)
 _OFTEN_NONE = re.compile(r"(pin|auth|bearer|cookie|.*credentials?)$")
 """Names of secrets, and of much else: `auth: "basic"`, `cookie: "oatmeal"`."""
 _SENTENCES = frozenset(["secret", "pass"])
@@ -86,9 +89,9 @@ def is_headers(name: str) -> bool:
     return _folded(name) in ("header", "headers", "httpheaders", "requestheaders", "extraheaders")
 
 
-def is_session(name: str) -> bool:
-    """True for a name under which a session is given (`session`, `session_id`)."""
-    return _folded(name) in ("session", "sessionid", "sid")
+def is_on_behalf(name: str) -> bool:
+    """True for a name under which is said on whose behalf something is done: a secret, a session (`session_id`), a connection."""
+    return _folded(name) in _SESSIONS or is_secret_name(name)
 
 
 def _kept_under(name: str, value: Any) -> bool:

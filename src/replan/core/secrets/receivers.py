@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replan.core.secrets.names import is_headers, is_secret_name, is_session
+from replan.core.secrets.names import is_headers, is_on_behalf, is_secret_name
 from replan.core.secrets.schemas import SecretParts
 from replan.core.types import ToolSpec
 
@@ -50,5 +50,5 @@ def credentials_of(tool: ToolSpec) -> frozenset[str]:
     names = properties if isinstance(properties, dict) else ()
     every = Receiver.of(tool)
     return frozenset(
-        name for name in names if every.field(name).takes or is_session(name) or is_headers(name)
+        name for name in names if every.field(name).takes or is_on_behalf(name) or is_headers(name)
     )

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from replan.core.calls.site import Slot
+from replan.core.calls.telling import Telling
 from replan.core.ids import canonical, digest
-from replan.core.secrets.receivers import credentials_of
 from replan.core.state.made_instead import told_instead
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.written import Form, Written
@@ -29,23 +29,36 @@ class Again(NamedTuple):
     """The parameters that have other values now, each with how it is written."""
     failed: CallState | None = None
     """It had failed as it is written, and `call` was made instead."""
+    silent: bool = False
+    """What has other values tells no two calls apart."""
 
 
 class Planned(NamedTuple):
     """A call of a plan that is looked at before it runs."""
 
     forms: dict[str, Form]
+    """How what tells it from others is written."""
     values: JsonObject
-    """Those of its parameters that are known."""
+    """What of that is known."""
+    written: JsonObject
+    """Its parameters, all of them, as they are written."""
+    whole: dict[str, Form]
+    """The forms of these."""
     anew: Collection[str]
     """Those that come to something else, as it seems; all others are as they were where they are written alike."""
+
+    @property
+    def silent(self) -> list[str]:
+        """Parameters that tell it from no other call, or not with all that is in them."""
+        return [name for name, form in self.whole.items() if self.forms.get(name) != form]
 
 
 class _Like(NamedTuple):
     """A call that is written alike, beside one that a part makes."""
 
-    again: Again
     call: CallState
+    done: CallState
+    """The effect that it had itself, or that was had in its place."""
     differing: Sequence[str]
     same: Sequence[str]
 
@@ -65,7 +78,7 @@ class Restated:
     is_part: Callable[[int], bool] = lambda version: False
     """Whether the plan of this version went on from a first part."""
     _written: Written = field(init=False)
-    _credentials: dict[ToolId, tuple[ToolSpec, frozenset[str]]] = field(default_factory=dict)
+    _telling: dict[ToolId, Telling] = field(default_factory=dict)
     _seen: dict[ToolId, int] = field(default_factory=dict)
     _at: dict[tuple[ToolId, str, object], list[int]] = field(default_factory=dict)
     """By a parameter's form, and by its value: which calls of the tool have it."""
@@ -100,29 +113,45 @@ class Restated:
         time; `now`: the version of the plan. Of a call with no value of its own, only readings tell which it is: one that is read again
         as the plan says, or by a part that makes up for nothing (`goes_on`), and gives something else, makes it another call.
         """
-        mine = self._written.forms(step.step, now, slot, tuple(parameters))
-        behalf = self.credentials(tool)
+        parts, names = self.telling(tool).parts, tuple(parameters)
+        mine, values = self._written.forms(step.step, now, slot, names, parts), parts(parameters)
         found: list[_Like] = []
-        for done, call, theirs in self._candidates(mine, tool, parameters, made, before):
-            differing, same = list[str](), list[str]()
-            for name in parameters.keys() | call.parameters.keys():
-                if _value(name, parameters, tool) == _value(name, call.parameters, tool):
+        for done, call, theirs in self._candidates(
+            mine, tool, values, made, before, wholly=values is parameters
+        ):
+            differing, same, other = list[str](), list[str](), parts(call.parameters)
+            for name in values.keys() | other.keys():
+                if _value(name, values, tool) == _value(name, other, tool):
                     same.append(name)
-                elif (form := mine.get(name)) is not None and (
-                    (name in behalf and form.shown)
-                    or (form.may_be(theirs.get(name)) and not self._tells_of_another(form, step.meant))
+                elif (
+                    (form := mine.get(name)) is not None
+                    and form.may_be(theirs.get(name))
+                    and not self._tells_of_another(form, step.meant)
                 ):
                     differing.append(name)
                 else:
                     break
             else:
-                again = Again(done, _shown(mine, differing), None if done is call else call)
+                like = _Like(call, done, differing, same)
                 if not goes_on:
-                    return again
-                if not _is_next(mine, parameters, tool, behalf, differing, same):
-                    found.append(_Like(again, call, differing, same))
+                    return self._again(like, step.step, slot, now, parameters, tool)
+                if not _is_next(mine, values, tool, differing, same):
+                    found.append(like)
         apart = self._told_apart([one.call for one in found], tool)
-        return next((one.again for one in found if not _is_another(one, mine, apart - behalf)), None)
+        same_one = next((one for one in found if not _is_another(one, mine, apart)), None)
+        return None if same_one is None else self._again(same_one, step.step, slot, now, parameters, tool)
+
+    def _again(
+        self, like: _Like, step: Step, slot: Slot, now: int, parameters: JsonObject, tool: ToolSpec
+    ) -> Again:
+        changed = [
+            name
+            for name in parameters.keys() | like.call.parameters.keys()
+            if _value(name, parameters, tool) != _value(name, like.call.parameters, tool)
+        ]
+        whole = self._written.forms(step, now, slot, tuple(parameters))
+        failed = None if like.done is like.call else like.call
+        return Again(like.done, _shown(whole, changed), failed, silent=not like.differing)
 
     def find_planned(
         self,
@@ -134,24 +163,42 @@ class Restated:
         goes_on: bool = False,
     ) -> Again | None:
         """The same before the plan runs: one that its words alone show to be made already, with something that may be another by now."""
-        mine, behalf = call.forms, self.credentials(tool)
+        mine, parts, silent = call.forms, self.telling(tool).parts, call.silent
         found: list[tuple[Again, CallState]] = []
-        for done, other, theirs in self._candidates(mine, tool, call.values, made, before):
-            for name in mine.keys() | call.values.keys() | other.parameters.keys():
+        for done, other, theirs in self._candidates(mine, tool, call.values, made, before, wholly=not silent):
+            told = parts(other.parameters)
+            for name in mine.keys() | call.values.keys() | told.keys():
                 if name in mine and mine[name].shown:
-                    if name not in behalf and not mine[name].may_be(theirs.get(name)):
+                    if not mine[name].may_be(theirs.get(name)):
                         break
-                elif _value(name, call.values, tool) != _value(name, other.parameters, tool):
+                elif _value(name, call.values, tool) != _value(name, told, tool):
                     break
             else:
-                again = Again(done, _shown(mine, call.anew), None if done is other else other)
+                if not (anew := {*call.anew, *self._others(call, silent, other, tool)}):
+                    continue
+                failed = None if done is other else other
+                again = Again(done, _shown(call.whole, anew), failed, silent=anew <= set(silent))
                 if not goes_on:
                     return again
                 found.append((again, other))
-        apart = self._told_apart([one for _, one in found], tool) - behalf
+        apart = self._told_apart([one for _, one in found], tool)
         if not found or not apart.isdisjoint(call.anew):
             return None  # what tells it from those before shows when it is read
         return found[0][0]
+
+    def _others(self, call: Planned, names: Sequence[str], other: CallState, tool: ToolSpec) -> Iterator[str]:
+        """Those of the parameters that come to another value than the other call had, as they are written."""
+        step = self.words(other.step_id, other.plan) if names else None
+        if step is None:
+            return
+        forms = self._written.forms(step, other.plan, other.slot, tuple(other.parameters))
+        for name in names:
+            mine, theirs = call.whole[name], forms.get(name)
+            if not mine.shown:
+                if _value(name, call.written, tool) != _value(name, other.parameters, tool):
+                    yield name
+            elif theirs is None or mine.cone.choices != theirs.cone.choices or mine.text != theirs.text:
+                yield name
 
     def _candidates(
         self,
@@ -160,35 +207,39 @@ class Restated:
         values: JsonObject,
         made: Sequence[CallState],
         before: int,
+        *,
+        wholly: bool,
     ) -> Iterator[tuple[CallState, CallState, Mapping[str, Form]]]:
-        """The calls that may be it, each with the effect that it had itself or that was had in its place, and how it was written."""
-        if not any(form.shown for form in mine.values()):
+        """The calls that may be it, each with the effect that it had itself or that was had in its place, and how it was written.
+
+        `wholly`: all of its parameters tell it from others.
+        """
+        if wholly and not any(form.shown for form in mine.values()):
             return  # nothing is referred to: another value is another call
-        behalf = self.credentials(tool)
-        telling = (form for name, form in mine.items() if name not in behalf)
-        if by_readings(mine, values, tool, behalf) and any(one.again or one.cone.again for one in telling):
+        if by_readings(mine, values, tool) and any(one.again or one.cone.again for one in mine.values()):
             return  # it goes by something that is meant anew
-        self._learn(tool.id, made)
+        self._learn(tool, made)
         for at in self._like(tool, mine, values, len(made)):
             call = made[at]
             done = self._done(call, before, tool) if call.plan < before else None
             if done is not None:
                 yield done, call, self._forms[tool.id, at]
 
-    def credentials(self, tool: ToolSpec) -> frozenset[str]:
-        """Parameters that tell no two calls apart: whom a call is made for, however that was found out. None where there is no other."""
-        known = self._credentials.get(tool.id)
-        if known is None or known[0] is not tool:
-            found = credentials_of(tool)
-            properties = tool.parameters.get("properties", {})
-            known = self._credentials[tool.id] = tool, found if len(found) < len(properties) else frozenset()
-        return known[1]
+    def telling(self, tool: ToolSpec) -> Telling:
+        """What tells the calls of the tool apart."""
+        known = self._telling.get(tool.id)
+        if known is None or known.tool is not tool:
+            known = self._telling[tool.id] = Telling.of(tool)
+            if self._seen.pop(tool.id, None) is not None:  # as another release of it had it
+                self._at = {key: found for key, found in self._at.items() if key[0] != tool.id}
+        return known
 
     def _told_apart(self, alike: Sequence[CallState], tool: ToolSpec) -> frozenset[str]:
         """What tells calls that are written alike from one another: a part has said of one of them that it is another one (`repeat`), and
         it has another value there than the first."""
         first = min(alike, key=lambda one: one.plan, default=None)
         found: set[str] = set()
+        parts = self.telling(tool).parts
         for one in alike:
             if (
                 first is None
@@ -196,8 +247,9 @@ class Restated:
                 or not (self.is_part(one.plan) and self._says_again(one))
             ):
                 continue
-            for name in one.parameters.keys() | first.parameters.keys():
-                if _value(name, one.parameters, tool) != _value(name, first.parameters, tool):
+            mine, theirs = parts(one.parameters), parts(first.parameters)
+            for name in mine.keys() | theirs.keys():
+                if _value(name, mine, tool) != _value(name, theirs, tool):
                     found.add(name)
         return frozenset(found)
 
@@ -228,9 +280,8 @@ class Restated:
     def _like(self, tool: ToolSpec, mine: dict[str, Form], values: JsonObject, count: int) -> Iterable[int]:
         """The calls that may be it: those that have the parameter which the fewest have."""
         found: list[list[list[int]]] = []
-        behalf = self.credentials(tool)
         for name in mine.keys() | values.keys():
-            if _default(name, tool) is None and name not in behalf:
+            if _default(name, tool) is None:
                 keys: list[object] = [_key(values[name])] if name in values else []
                 keys += [mine[name].key] if name in mine else []
                 found.append([self._at.get((tool.id, name, key), []) for key in keys])
@@ -238,28 +289,27 @@ class Restated:
             return range(count - 1, max(-1, count - 1 - _MOST), -1)
         return chain.from_iterable(map(reversed, min(found, key=lambda lists: sum(map(len, lists)))))
 
-    def _learn(self, tool_id: ToolId, made: Sequence[CallState]) -> None:
+    def _learn(self, tool: ToolSpec, made: Sequence[CallState]) -> None:
         """Go through the calls that were made since."""
-        for at in range(self._seen.get(tool_id, 0), len(made)):
+        parts = self.telling(tool).parts
+        for at in range(self._seen.get(tool.id, 0), len(made)):
             call = made[at]
             step = self.words(call.step_id, call.plan)
             names = tuple(call.parameters)
-            forms = self._written.forms(step, call.plan, call.slot, names) if step is not None else {}
-            self._forms[tool_id, at] = forms
+            forms = self._written.forms(step, call.plan, call.slot, names, parts) if step is not None else {}
+            self._forms[tool.id, at] = forms
             keys: Iterator[tuple[str, object]] = (
-                (name, _key(value)) for name, value in call.parameters.items()
+                (name, _key(value)) for name, value in parts(call.parameters).items()
             )
             for name, key in (*keys, *((name, form.key) for name, form in forms.items())):
-                self._at.setdefault((tool_id, name, key), []).append(at)
-        self._seen[tool_id] = len(made)
+                self._at.setdefault((tool.id, name, key), []).append(at)
+        self._seen[tool.id] = len(made)
 
 
-def by_readings(mine: dict[str, Form], values: JsonObject, tool: ToolSpec, behalf: Collection[str]) -> bool:
-    """True if only what other steps give tells which call it is: it has no value of its own, beside those on whose `behalf` it is made.
-
-    One that is the default says no more than if it were left out.
-    """
-    telling = [name for name in chain(mine, values) if name not in behalf]
+def by_readings(mine: dict[str, Form], values: JsonObject, tool: ToolSpec) -> bool:
+    """True if only what other steps give tells which call it is: it has no value of its own. One that is the default says no more than
+    if it were left out."""
+    telling = list(chain(mine, values))
     referring = [name for name in telling if name in mine and mine[name].shown and not mine[name].own]
     return bool(referring) and all(
         name in referring
@@ -269,20 +319,15 @@ def by_readings(mine: dict[str, Form], values: JsonObject, tool: ToolSpec, behal
 
 
 def _is_next(
-    mine: dict[str, Form],
-    parameters: JsonObject,
-    tool: ToolSpec,
-    behalf: Collection[str],
-    differing: Sequence[str],
-    same: Sequence[str],
+    mine: dict[str, Form], values: JsonObject, tool: ToolSpec, differing: Sequence[str], same: Sequence[str]
 ) -> bool:
     """True if only a reading tells the call from another, and it has given something else: the next open invoice.
 
     Not where another reading tells which call it is, and has given the same, or where a value does that the plan before wrote.
     """
-    if not (by_readings(mine, parameters, tool, behalf) and all(name in parameters for name in same)):
+    if not (by_readings(mine, values, tool) and all(name in values for name in same)):
         return False
-    return _is_read_otherwise(mine, [name for name in differing if name not in behalf], same)
+    return _is_read_otherwise(mine, differing, same)
 
 
 def _is_another(like: _Like, mine: dict[str, Form], apart: Collection[str]) -> bool:
@@ -306,10 +351,17 @@ def told_again(found: Again, how: str) -> str:
     if found.failed is not None:
         return told_instead(found.failed, found.call)
     doubt = ", nobody knows whether it took effect" if found.call.status == "unknown" else ""
+    value = "" if found.silent else ", or write the value that is meant"
+    tool = found.call.tool_id
+    kept = (
+        ""
+        if not found.silent
+        else f" (a secret, a session or a connection does not tell two effects of {tool!r} apart)"
+    )
     return (
-        f"step {found.call.step_id!r} has made this call of {found.call.tool_id!r} as it is written here{doubt}, and "
-        f"{', '.join(found.differing)} {how}: if it is another effect, say `repeat: true` with its `repeat_reason`, or write the value "
-        "that is meant; if it is the same one, leave it out"
+        f"step {found.call.step_id!r} has made this call of {tool!r} as it is written here{doubt}, and "
+        f"{', '.join(found.differing)} {how}{kept}: if it is another effect, say `repeat: true` with its `repeat_reason`{value}; if it is "
+        "the same one, leave it out"
     )
 
 

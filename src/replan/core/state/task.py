@@ -33,6 +33,7 @@ from replan.core.state.progress import TaskStatus as TaskStatus
 from replan.core.state.progress import status_of as status_of
 from replan.core.state.recovery import Recovery
 from replan.core.state.restated import Again, Restated
+from replan.core.state.unique import Unique
 from replan.core.tools.versions import Versions
 from replan.core.types import (
     ActionId,
@@ -203,6 +204,7 @@ class State:
     _restated: Restated | None = field(default=None, compare=False, repr=False)
     """The calls in `made` by how they were written, as far as somebody has asked."""
     _instead: dict[ToolId, MadeInstead] = field(default_factory=dict, compare=False, repr=False)
+    _unique: Unique = field(default_factory=Unique, compare=False, repr=False)
     """The failed ones among them, and what was made instead."""
     taken_back: tuple[int, Any] | None = field(default=None, compare=False, repr=False)
     """What the plan of this version leaves out of what was done; None: not looked at."""
@@ -359,6 +361,12 @@ class State:
             self.named, self.words_of, self._instead_of, self._was_given, self._is_part
         )
         return self._restated
+
+    def made_of(self, tool: ToolSpec, parameters: JsonObject) -> Sequence[CallState]:
+        """The calls of a tool that has `unique_by`, in their order, with the effect of one with these parameters, as the log would have
+        them."""
+        made = self.made.get(tool.id)
+        return self._unique.calls(tool, parameters, made) if made else ()
 
     def made_instead(
         self, tool: ToolSpec, bases: Collection[str], before: int

@@ -29,6 +29,8 @@ _BLANK = "${}"
 """What stands for a reference where only what is written around it counts."""
 _OF_ITEM = frozenset({"item", "index"})
 _NONE: frozenset[str] = frozenset()
+Parts = Callable[[JsonObject], JsonObject]
+"""What of parameters counts."""
 
 
 class Cone(NamedTuple):
@@ -96,23 +98,30 @@ class Written:
     given: Callable[[str], bool] = lambda field: True
     """Whether the metadata had this field when the task was begun: what tools have written there is no choice."""
     _cones: dict[tuple[int, str], Cone] = field(default_factory=dict)
-    _latest: tuple[Step, int, Slot, tuple[str, ...], dict[str, Form]] | None = None
+    _latest: list[tuple[Step, int, Slot, tuple[str, ...], Parts | None, dict[str, Form]]] = field(
+        default_factory=list
+    )
     """What was looked at last: the items of a list are written in the same words."""
 
-    def forms(self, step: Step, version: int, slot: Slot, names: tuple[str, ...]) -> dict[str, Form]:
+    def forms(
+        self, step: Step, version: int, slot: Slot, names: tuple[str, ...], parts: Parts | None = None
+    ) -> dict[str, Form]:
         """How these parameters are written, without those that only the value of an item tells; one that is left out is that of
-        the metadata."""
+        the metadata. `parts`: only what it leaves of them."""
         item = self._item(step, slot)
         place = slot if item is not None else slot._replace(item=None)
-        known = self._latest
-        if known is None or known[0] is not step or known[1:4] != (version, place, names):
-            words = words_of(step, slot)
-            forms = {
-                name: self._form(words.get(name, f"${{metadata.{name}}}"), version, item) for name in names
-            }
-            told = {name: form for name, form in forms.items() if form is not None}
-            known = self._latest = (step, version, place, names, told)
-        return known[4]
+        for known in self._latest:
+            if known[0] is step and known[1:5] == (version, place, names, parts):
+                return known[5]
+        words = words_of(step, slot)
+        words = {name: words.get(name, f"${{metadata.{name}}}") for name in names}
+        forms = {
+            name: self._form(one, version, item)
+            for name, one in (parts(words) if parts is not None else words).items()
+        }
+        told = {name: form for name, form in forms.items() if form is not None}
+        self._latest = [*self._latest[-1:], (step, version, place, names, parts, told)]
+        return told
 
     def _item(self, step: Step, slot: Slot) -> Any:
         """The item as the plan writes it, where it refers to something; None: its value tells it."""

@@ -55,6 +55,8 @@ class ToolRule(Frozen):
     """How a call in doubt is settled by code."""
     substitutes: tuple[str, ...] | None = None
     """Tools that do the very same thing."""
+    unique_by: tuple[str, ...] | None = None
+    """Parameters by which its effects are told apart."""
 
 
 class ToolRules(Frozen):
@@ -120,6 +122,8 @@ def applied(rule: ToolRule, spec: ToolSpec) -> ToolSpec:
         changes["verify"] = rule.verify
     if rule.substitutes:
         changes["substitutes"] = tuple(dict.fromkeys((*spec.substitutes, *rule.substitutes)))
+    if rule.unique_by is not None:
+        changes["unique_by"] = tuple(dict.fromkeys(rule.unique_by))
     if rule.secrets:
         changes["secrets"] = tuple(dict.fromkeys((*spec.secrets, *rule.secrets)))
     return spec.model_copy(update=changes) if changes else spec

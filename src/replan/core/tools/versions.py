@@ -77,7 +77,9 @@ def versions_of(
 
 
 def _version_of(spec: ToolSpec) -> ToolVersion:
-    rules = [spec.output_params, spec.secrets, spec.volatile, spec.stable, spec.waits]
+    rules: list[Any] = [spec.output_params, spec.secrets, spec.volatile, spec.stable, spec.waits]
+    if spec.unique_by:  # else the digest is that of older logs
+        rules.append(spec.unique_by)
     return ToolVersion(
         parameters=_digest(spec.parameters),
         output=_digest(spec.output_schema),

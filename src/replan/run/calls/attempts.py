@@ -26,7 +26,7 @@ from replan.core.state.task import Output, State
 from replan.core.types import VERIFY, Fault, JsonObject, StepId, ToolSpec, unchecked
 from replan.errors import StoreError, ToolCallError
 from replan.ports import Progress, ToolCall
-from replan.run.calls.build import Call, own_copy
+from replan.run.calls.build import Call, has_had, own_copy
 from replan.run.calls.in_time import failed, take_back_cancels, within
 from replan.run.calls.sealing import Sealed, keep, may_be_sealed, sealed
 from replan.run.calls.shown import shown
@@ -208,6 +208,8 @@ class Attempts:
             except asyncio.CancelledError:
                 self._take_back(call)
                 raise
+            if elsewhere is None and call.tool.unique_by:
+                elsewhere = self._another(call)
             if elsewhere is not None:
                 return elsewhere
             started = time.perf_counter()
@@ -265,6 +267,15 @@ class Attempts:
             call.attempt += 1
             call.retries += 1
             batch = self.begin(call)
+
+    def _another(self, call: Call) -> Fault | None:
+        """Why a begun call is not made, where another one with its effect was begun before it, while it waited to be let in."""
+        step = self._run.state.steps.get(call.step.step_id)
+        fault = has_had(call, step, self._run.state) if step is not None else None
+        if fault is not None:
+            call.plain = False
+            self._run.record(CallFailed(**call.labels(), error=fault))
+        return fault
 
     async def _with_files(self, call: Call, given: JsonObject | None) -> JsonObject | None:
         """The parameters with files read that go to a tool which takes none; `given` where there are no such."""

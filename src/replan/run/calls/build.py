@@ -10,6 +10,7 @@ from replan.core.again.changes import behind_a_change
 from replan.core.again.consent import asked_of, too_often
 from replan.core.again.like_calls import occurrence, twin
 from replan.core.again.undone import undone_since
+from replan.core.again.unique import had_already
 from replan.core.calls.seals import seal
 from replan.core.ids import call_key
 from replan.core.recovery.in_part import marks_what_is_done, of_this_alone
@@ -19,6 +20,7 @@ from replan.core.types import Fault, JsonObject, Step, ToolSpec
 from replan.ports import Gate, Tools
 from replan.run.calls.outline import Meant, meaning
 from replan.run.calls.rights import Right
+from replan.run.calls.shown import shown
 from replan.run.calls.twins import mended_before, restated, unmeant
 from replan.run.session.outputs import Loaded
 
@@ -105,7 +107,7 @@ def constant(step: StepState, state: State, tools: Tools) -> Call | None:
     if found is None or step.calls or state.recovery is not None:
         return None
     tool = found.tool
-    if tools.resolve(step.step.tool) is not tool:
+    if tools.resolve(step.step.tool) is not tool or (tool.unique_by and tool.effect == "once"):
         return None
     base = state.constant_base(found)
     key = call_key(base, 1)
@@ -175,6 +177,8 @@ def prepare(
     if (doubt := state.in_doubt.get(call.key)) is not None and doubt is not step.calls.get(slot):
         text = f"this very call was made before, and nobody knows whether it took effect: {doubt.fault.message if doubt.fault else 'cut off'}"
         raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
+    if (fault := has_had(call, step, state)) is not None:
+        raise CannotCall(fault)
     if text := too_often(state, step, tool, call.key):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     asked = asked_of(state, step, slot, tool, call.key)
@@ -182,6 +186,14 @@ def prepare(
         call.why_asked, call.item = asked.why, item
         _check_approved(call, state)
     return call
+
+
+def has_had(call: Call, step: StepState, state: State) -> Fault | None:
+    """Why the call is not made, where another one has had its effect, as its tool says which are one; None if it may be made."""
+    if not call.tool.unique_by or state.reusable(call.key, call.tool, call.step) is not None:
+        return None
+    seen = shown(call.tool, call.parameters, state.policy.max_output_bytes, state.secrets)
+    return had_already(step, call.slot, call.tool, state.secrets.masked(seen), call.key, state)
 
 
 def _check_approved(call: Call, state: State) -> None:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
+from replan.core.calls.telling import unique_problem
 from replan.core.secrets import KnownSecrets
 from replan.core.tools.rules import (
     Named,
@@ -165,6 +166,11 @@ class Catalog:
             for spec in (self.specs() if complete else ())
             for name in spec.substitutes
             if self.resolve(name) is None
+        ]
+        self._own_problems += [
+            Problem(self.name, problem, spec.id)
+            for spec in self.specs()
+            if spec.unique_by and (problem := unique_problem(spec))
         ]
         for listing in self._listings:
             if listing.specs is not None:

@@ -51,6 +51,7 @@ class ToolOptions:
     verify_after_secs: float | None = None
     secrets: tuple[str, ...] = ()
     substitutes: tuple[str, ...] = ()
+    unique_by: tuple[str, ...] = ()
     output_schema: JsonObject | type | None = None
     namespace: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Local names that the annotations mention, where the function was decorated."""
@@ -79,6 +80,7 @@ def tool(
     verify_after_secs: float | None = None,
     secrets: Iterable[str] = (),
     substitutes: Iterable[str] = (),
+    unique_by: Iterable[str] = (),
     output_schema: JsonObject | type | None = None,
 ) -> Callable[[F], F]: ...
 
@@ -103,6 +105,7 @@ def tool(
     verify_after_secs: float | None = None,
     secrets: Iterable[str] = (),
     substitutes: Iterable[str] = (),
+    unique_by: Iterable[str] = (),
     output_schema: JsonObject | type | None = None,
 ) -> Any:
     """Mark a function as a tool; it stays callable as before.
@@ -119,6 +122,7 @@ def tool(
     happen. `verify_after_secs`: how long a None is not believed yet; default the tool's own limit once more.
     `secrets`: parameters that are masked everywhere, besides those of type `SecretStr`.
     `substitutes`: names of tools that do the very same thing, so that the effect of one may stand for this one's.
+    `unique_by`: parameters (`invoice`, `body.title`) that tell its effects apart: two calls of a task where these are the same have one effect.
     `output_schema`: a JSON Schema or a type, where the return annotation does not say it.
     Raises `ToolDefinitionError` for a function that cannot be a tool.
     """
@@ -142,6 +146,11 @@ def tool(
         if errors_are_clean is not None:
             _check_flags(inner, errors_are_clean=errors_are_clean)
         _check_verifier(inner, effect, verify, verify_after_secs)
+        by = _names(inner, "unique_by", unique_by)
+        if by and effect not in ("once", _ONCE):
+            raise refused(
+                inner, f"unique_by is for effect='once'; a tool that is {effect!r} may be called again"
+            )
         options = ToolOptions(
             name=name,
             description=description,
@@ -160,6 +169,7 @@ def tool(
             verify_after_secs=verify_after_secs,
             secrets=_names(inner, "secrets", secrets),
             substitutes=_names(inner, "substitutes", substitutes),
+            unique_by=by,
             output_schema=output_schema,
             namespace=mentioned_locals(inner),
         )

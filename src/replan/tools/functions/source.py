@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from replan.beside import seen_through
+from replan.core.calls.telling import unique_problem
 from replan.core.data.pieces import is_large
 from replan.core.references.kept import TAKES_FILE
 from replan.core.types import VERIFY, JsonObject, ToolSpec, Verifier
@@ -174,8 +175,11 @@ class FunctionTool:
             honours_key=options.honours_key,
             requires_approval=options.requires_approval,
             substitutes=options.substitutes,
+            unique_by=options.unique_by,
             in_process=True,
         )
+        if options.unique_by and (problem := unique_problem(self.spec)):
+            raise refused(function, problem)
         self.verifier: FunctionTool | None = None
         if options.verify is not None:
             self.verifier = FunctionTool(

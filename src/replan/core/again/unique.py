@@ -1,0 +1,58 @@
+"""Whether an effect was had already, by what its tool says tells its effects apart (`unique_by`)."""
+
+from __future__ import annotations
+
+from replan.core.again.like_calls import is_meant_again
+from replan.core.calls.site import Slot
+from replan.core.calls.telling import unique_words
+from replan.core.ids import base_of
+from replan.core.state.progress import CallState, StepState
+from replan.core.state.task import State
+from replan.core.types import CallKey, Fault, JsonObject, StepId, ToolSpec
+
+
+def had_already(
+    step: StepState, slot: Slot, tool: ToolSpec, seen: JsonObject, key: CallKey, state: State
+) -> Fault | None:
+    """Why a call is not made whose effect another one has, in this plan or an earlier one, with other parameters beside those that tell;
+    None if it may be made. `seen`: its parameters as the log would have them.
+
+    A like call, with all its parameters, is told by its key. Of two that are begun at once the first one counts.
+    """
+    if not tool.unique_by or tool.effect != "once":
+        return None
+    place = (step.step.step_id, slot)
+    for call in state.made_of(tool, seen):
+        if call.key == key and (call.step_id, call.slot) == place and call.status in ("running", "retrying"):
+            return None  # this one is begun; what comes after it waits for it
+        if call.status == "failed" or call.reused or base_of(call.key) == base_of(key):
+            continue
+        if call.status == "unknown":
+            what = f"{_had(call, tool)}, and nobody knows whether it took effect"
+            return Fault(category="unknown", kind="in_doubt", message=what, happened="unknown")
+        if is_meant_again(step.step, slot.action_id):
+            continue
+        if call.status == "succeeded":
+            text = told_unique(call.step_id, tool)
+            return Fault(category="decomposition_error", kind="repeated", message=text)
+        if (call.step_id, call.slot) != place:
+            text = f"{_had(call, tool)} just now, and it is not made twice"
+            return Fault(category="unknown", kind="duplicate", message=text)
+    return None
+
+
+def told_unique(maker: StepId, tool: ToolSpec) -> str:
+    """Asks what is meant by a call whose effect another one has had."""
+    return (
+        f"{_maker(maker)} has had this effect already: calls of {tool.id!r} with the same {unique_words(tool)} are one effect, whatever else "
+        "they say; leave it out if that is the effect that is wanted, or set `repeat: true` on it, with its `repeat_reason`, if it is "
+        "wanted once more"
+    )
+
+
+def _had(call: CallState, tool: ToolSpec) -> str:
+    return f"{_maker(call.step_id)} has made a call of {tool.id!r} with the same {unique_words(tool)}"
+
+
+def _maker(step_id: StepId) -> str:
+    return f"step {step_id!r}" if step_id else "an earlier plan"

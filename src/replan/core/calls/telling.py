@@ -1,0 +1,118 @@
+"""Which of a call's parameters tell its effect from another one of the same tool.
+
+A tool may say so (`unique_by`); else it is all of them but those that say on whose behalf it is called: secrets, sessions, headers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from replan.core.ids import call_content
+from replan.core.secrets.names import is_headers, is_on_behalf
+from replan.core.secrets.receivers import credentials_of
+from replan.core.types import JsonObject, ToolSpec
+
+_DEEP = 20
+"""Levels of a parameter that are looked through."""
+_IN_QUERY = re.compile(r"(?<=[?&])([^=&#\s?]{1,80})=[^&#\s]*&?")
+_QUERY = re.compile(r"[?&][^=&#\s?]{1,80}=")
+
+
+class Telling(NamedTuple):
+    """What tells the calls of one tool apart."""
+
+    tool: ToolSpec
+    silent: frozenset[str]
+    """Parameters that do not, at the top."""
+
+    @classmethod
+    def of(cls, tool: ToolSpec) -> Telling:
+        if tool.unique_by:
+            told = {path.partition(".")[0] for path in tool.unique_by}
+            return cls(tool, frozenset(_properties(tool)) - told)
+        found = credentials_of(tool)
+        return cls(tool, found if len(found) < len(_properties(tool)) else frozenset())
+
+    def parts(self, parameters: JsonObject) -> JsonObject:
+        """Those parameters that do, without what in them does not; the same object if that is all."""
+        if self.tool.unique_by:
+            return {path: _at(path, parameters, self.tool) for path in self.tool.unique_by}
+        found = {
+            name: without_credentials(value) for name, value in parameters.items() if name not in self.silent
+        }
+        same = len(found) == len(parameters) and all(
+            parameters[name] is value for name, value in found.items()
+        )
+        return parameters if same else found
+
+
+def unique_text(tool: ToolSpec, parameters: JsonObject) -> str:
+    """The effect as one text, of a tool that says what tells its effects apart."""
+    return call_content(tool.id, Telling.of(tool).parts(parameters))
+
+
+def unique_words(tool: ToolSpec) -> str:
+    """What its effects are known by, in words."""
+    names = [repr(path) for path in tool.unique_by]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def unique_problem(tool: ToolSpec) -> str:
+    """What is wrong with what it says; empty if nothing is."""
+    for path in tool.unique_by:
+        name, *fields = path.split(".")
+        schema = _properties(tool).get(name)
+        if schema is None:
+            known = ", ".join(sorted(_properties(tool))) or "it takes none"
+            return f"unique_by: it has no parameter {name!r} ({known})"
+        if name in tool.secrets:
+            return f"unique_by: {name!r} is a secret, which is masked in the log and cannot tell two effects apart"
+        if not all(fields):
+            return f"unique_by: {path!r} is no parameter and no field of one (`body.title`)"
+    return ""
+
+
+def without_credentials(value: Any, depth: int = 0) -> Any:
+    """The value without the fields, and the parts of an address's query, that are named as secrets, sessions and headers are; the very
+    object if it has none."""
+    if isinstance(value, str):
+        return _IN_QUERY.sub(_unless_credential, value) if _QUERY.search(value) else value
+    if not isinstance(value, dict | list) or depth > _DEEP:
+        return value
+    if isinstance(value, list):
+        items = [without_credentials(one, depth + 1) for one in value]
+        return value if all(one is other for one, other in zip(items, value, strict=True)) else items
+    fields = {
+        name: without_credentials(one, depth + 1) for name, one in value.items() if not _is_credential(name)
+    }
+    same = len(fields) == len(value) and all(value[name] is one for name, one in fields.items())
+    return value if same else fields
+
+
+def _is_credential(name: Any) -> bool:
+    return isinstance(name, str) and (is_on_behalf(name) or is_headers(name))
+
+
+def _unless_credential(found: re.Match[str]) -> str:
+    return "" if is_on_behalf(found[1]) else found[0]
+
+
+def _at(path: str, parameters: JsonObject, tool: ToolSpec) -> Any:
+    name, *fields = path.split(".")
+    value = parameters[name] if name in parameters else _default(name, tool)
+    for at, one in enumerate(fields):
+        if not isinstance(value, dict):  # a reference, or no object: all of it tells
+            return [value, *fields[at:]] if value is not None else None
+        value = value.get(one)
+    return value
+
+
+def _default(name: str, tool: ToolSpec) -> Any:
+    schema = _properties(tool).get(name)
+    return schema.get("default") if isinstance(schema, dict) else None
+
+
+def _properties(tool: ToolSpec) -> JsonObject:
+    found = tool.parameters.get("properties")
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,30 @@
+"""The effects that were begun, of tools that say by which of their parameters they are told apart (`ToolSpec.unique_by`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from replan.core.calls.telling import unique_text
+from replan.core.state.progress import CallState
+from replan.core.types import JsonObject, ToolId, ToolSpec
+
+
+@dataclass(slots=True)
+class Unique:
+    """It keeps what it has found."""
+
+    _by_tool: dict[ToolId, tuple[tuple[str, ...], dict[str, list[CallState]]]] = field(default_factory=dict)
+    _seen: dict[ToolId, int] = field(default_factory=dict)
+
+    def calls(self, tool: ToolSpec, parameters: JsonObject, made: Sequence[CallState]) -> Sequence[CallState]:
+        """Those of the calls `made` of this tool, in their order, that have the same effect as one with these parameters, as the log
+        would have them."""
+        known = self._by_tool.get(tool.id)
+        if known is None or known[0] != tool.unique_by:  # another release says otherwise
+            known = self._by_tool[tool.id] = tool.unique_by, {}
+            self._seen[tool.id] = 0
+        for call in made[self._seen[tool.id] :]:
+            known[1].setdefault(unique_text(tool, call.parameters), []).append(call)
+        self._seen[tool.id] = len(made)
+        return known[1].get(unique_text(tool, parameters), ())

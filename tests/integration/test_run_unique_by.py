@@ -1,0 +1,218 @@
+"""Effects that their tool says how to tell apart (`unique_by`), and those of which that is known by the names of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from run_tasks import FakeTool, Ran, bench, plan, step
+from test_run_recovery import READS
+from test_run_restated import ANEW, refused, told
+
+from replan.errors import ToolCallError
+from replan.testing import virtual_time
+
+WORDS = {"type": "string"}
+INVOICE = {
+    "type": "object",
+    "properties": {"invoice": WORDS, "amount": {"type": "integer", "default": 1}, "as_": WORDS},
+    "required": ["invoice"],
+}
+REQUEST = {
+    "type": "object",
+    "properties": {"url": WORDS, "body": {"type": "object"}, "cookies": WORDS, "connection": {}},
+}
+AGAIN = {"repeat": True, "repeat_reason": "twice"}
+
+
+class Bank:
+    """It writes down what is paid; each login gives another session."""
+
+    def __init__(self, *by: str, secs: float = 1, volatile: bool = True) -> None:
+        self.by, self.secs, self.volatile = by, secs, volatile
+        self.logins = 0
+        self.paid: list[dict[str, Any]] = []
+
+    def login(self, parameters: Any) -> dict[str, str]:
+        self.logins += 1
+        return {"session": f"S{self.logins}"}
+
+    def pay(self, parameters: Any) -> dict[str, int]:
+        if parameters.get("as_") == "nobody":
+            raise ToolCallError("as_: unknown", kind="tool")
+        if parameters.get("as_") == "lost":
+            raise ToolCallError("the line broke", kind="transport", happened="unknown")
+        self.paid.append(parameters)
+        return {"id": len(self.paid)}
+
+    def run(self, *plans: Sequence[dict[str, Any]] | dict[str, Any], **more: Any) -> Ran:
+        spec = {"unique_by": self.by}
+        pay = FakeTool(output=self.pay, effect="once", delay_secs=self.secs, parameters=INVOICE, spec=spec)
+        tools = {
+            "login": FakeTool(output=self.login, effect="reads", spec={"volatile": self.volatile}),
+            "find": FakeTool(output=lambda p: {"invoice": p.get("of", "7")}, effect="reads"),
+            "pay": pay,
+            "request": FakeTool(output=self.pay, effect="once", parameters=REQUEST),
+            "look": FakeTool(output=refused, **READS),
+        }
+        made = [one if isinstance(one, dict) else plan(*one) for one in plans]
+
+        async def main() -> Ran:
+            one = await bench(tools, {"execution_plan": made, **ANEW})
+            return (await one.run(evaluation="steps", max_rounds=len(made), **more)).check()
+
+        return virtual_time(main())
+
+
+def pay(name: str, *needs: str, invoice: str = "7", tool: str = "pay", **more: Any) -> dict[str, Any]:
+    said = {key: more.pop(key) for key in ("repeat", "repeat_reason", "for_each") if key in more}
+    return step(name, tool, *needs, parameters={"invoice": invoice, **more}, **said)
+
+
+LOOK = step("z", "look", "p")
+
+
+# ── in one plan ──
+
+
+def test_two_steps_of_a_plan_with_one_effect_are_a_violation_unless_it_says_that_it_is_meant() -> None:
+    twice = [pay("p", amount=1), pay("q", amount=2)]
+    bank = Bank("invoice")
+    ran = bank.run([pay("p", amount=1), pay("q", amount=2)])
+    assert bank.paid == []
+    (rejected, *_) = ran.events("plan_rejected")
+    assert "`repeat: true`" in rejected.violations[0]
+
+    bank = Bank("invoice")
+    bank.run([{**one, **AGAIN} for one in twice])
+    assert [one["amount"] for one in bank.paid] == [1, 2]
+
+
+def test_without_the_word_of_the_tool_they_are_two_effects() -> None:
+    bank = Bank()
+    bank.run([pay("p", amount=1), pay("q", amount=2)])
+    assert len(bank.paid) == 2
+
+
+@pytest.mark.parametrize("side_by_side", [True, False])
+def test_what_shows_when_it_is_called_is_not_made_twice(*, side_by_side: bool) -> None:
+    bank = Bank("invoice")
+    second = pay("q", *(() if side_by_side else ("p",)), invoice="${f.output.invoice}", amount=2)
+    ran = bank.run([step("f", "find"), pay("p", "f"), second])
+    assert len(bank.paid) == 1
+    assert not ran.result.is_success
+    assert any("the same 'invoice'" in text for name in ("p", "q") for text in told(ran, name))
+
+
+def test_items_of_a_list_that_are_one_effect_are_made_once() -> None:
+    bank = Bank("invoice")
+    words = {"invoice": "${item.no}", "amount": "${item.amount}"}
+    items = '[{"no": "7", "amount": 1}, {"no": "8", "amount": 1}, {"no": "7", "amount": 2}]'
+    bank.run([step("p", "pay", parameters=words, for_each=items)])
+    assert sorted(one["invoice"] for one in bank.paid) == ["7", "8"]
+
+
+# ── by later plans ──
+
+
+@pytest.mark.parametrize("more", ["", "invoice 8"], ids=["made anew", "in a next part"])
+def test_an_effect_that_was_had_is_asked_about_with_a_later_plan(more: str) -> None:
+    bank = Bank("invoice")
+    first = [pay("p", amount=1), *([] if more else [LOOK])]
+    ran = bank.run(
+        {**plan(*first), **({"more": more} if more else {})}, [pay("q", amount=2), pay("r", invoice="8")]
+    )
+    assert [one["invoice"] for one in bank.paid].count("7") == 1
+    assert any("calls of 'pay' with the same 'invoice' are one effect" in text for text in told(ran, "q"))
+    assert not ran.events("call_started", step_id="q")
+
+
+def test_it_is_had_once_more_where_that_is_said() -> None:
+    bank = Bank("invoice")
+    bank.run([pay("p", amount=1), LOOK], [pay("q", amount=2, **AGAIN)])
+    assert [one["amount"] for one in bank.paid] == [1, 2]
+
+
+def test_values_decide_and_not_how_they_are_written() -> None:
+    bank = Bank("invoice")
+    other = step("f2", "find", parameters={"of": "8"})
+    first = [step("f", "find"), pay("p", invoice="${f.output.invoice}"), LOOK]
+    bank.run(first, [other, pay("q", invoice="${f2.output.invoice}")])
+    assert [one["invoice"] for one in bank.paid] == ["7", "8"]
+
+    bank = Bank("invoice")
+    third = step("f2", "find", parameters={"of": "7"})
+    ran = bank.run(first, [third, pay("q", invoice="${f2.output.invoice}", amount=5)])
+    assert [one["invoice"] for one in bank.paid] == ["7"]
+    assert not ran.result.is_success
+
+
+def test_one_whose_outcome_nobody_knows_is_not_had_by_another_call_even_if_that_says_repeat() -> None:
+    bank = Bank("invoice")
+    ran = bank.run([pay("p", as_="lost")], [pay("q", as_="me", **AGAIN)])
+    assert bank.paid == []
+    assert not ran.result.is_success
+
+
+def test_one_that_failed_is_made_by_another_call() -> None:
+    bank = Bank("invoice")
+    ran = bank.run([pay("p", as_="nobody")], [pay("q", as_="me")])
+    assert [one["as_"] for one in bank.paid] == ["me"]
+    assert ran.statuses()["q"] == "succeeded"
+
+
+def test_the_very_same_call_is_answered_as_ever() -> None:
+    bank = Bank("invoice")
+    ran = bank.run([pay("p"), LOOK], [pay("q"), pay("r", invoice="8")])
+    assert len(bank.paid) == 2
+    assert ran.statuses() == {"q": "succeeded", "r": "succeeded"}
+
+
+# ── by the names of parameters ──
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"body": {"title": "A", "auth": "${l.output.session}"}},
+        {"body": {"title": "A", "inner": [{"session_id": "${l.output.session}"}]}},
+        {"url": "https://x.test/t?title=A&token=${l.output.session}"},
+        {"url": "https://x.test/t?token=${l.output.session}#a", "body": {"title": "A"}},
+        {"cookies": "${l.output.session}", "body": {"title": "A"}},
+        {"connection": "${l.output}", "body": {"title": "A"}},
+    ],
+)
+@pytest.mark.parametrize("other", [{}, {"parameters": {"user": "boss"}}], ids=["the same", "another user"])
+def test_a_credential_within_a_parameter_makes_no_second_effect(
+    words: dict[str, Any], other: dict[str, Any]
+) -> None:
+    bank = Bank()
+    first = [step("l", "login"), step("p", "request", parameters=words), LOOK]
+    bank.run(first, [step("l", "login", **other), step("p2", "request", parameters=words)])
+    assert len(bank.paid) == 1
+
+
+@pytest.mark.parametrize(
+    ("then", "made"),
+    [
+        ({"body": {"title": "A", "auth": "S3"}}, 1),
+        ({"body": {"title": "B", "auth": "S3"}}, 2),
+        ({"body": {"title": "A", "auth": "S3", "note": "n"}}, 2),
+    ],
+    ids=["only the session", "the title too", "a note more"],
+)
+def test_a_session_that_is_copied_as_a_value_is_none_of_its_own(then: dict[str, Any], made: int) -> None:
+    bank = Bank()
+    first = [step("p", "request", parameters={"body": {"title": "A", "auth": "S1"}}), LOOK]
+    ran = bank.run(first, [step("p2", "request", parameters=then)])
+    assert len(bank.paid) == made
+    if made == 1:
+        assert any("body may have another value by now" in text for text in told(ran, "p2"))
+
+
+def test_in_one_plan_two_sessions_are_two_effects() -> None:
+    bank = Bank()
+    one, two = ({"body": {"title": "A", "auth": name}} for name in ("S1", "S2"))
+    bank.run([step("p", "request", parameters=one), step("q", "request", parameters=two)])
+    assert len(bank.paid) == 2
