@@ -41,6 +41,7 @@ OTHER: dict[str, Any] = {
     "honours_key": True,
     "requires_approval": True,
     "substitutes": ("wire",),
+    "unique_by": ("invoice",),
 }
 """Of each field that is sent a value that is not its default."""
 

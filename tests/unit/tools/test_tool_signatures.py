@@ -497,6 +497,7 @@ async def test_options_are_carried_into_the_spec() -> None:
         "output_params": ("id",),
         "secrets": ("pin",),
         "substitutes": ("post-mail",),
+        "unique_by": (),
         "volatile": True,
         "stable": False,
         "errors_are_clean": False,

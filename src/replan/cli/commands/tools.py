@@ -11,7 +11,6 @@ from replan.cli.commands.serve_tools import conformance, serve
 from replan.cli.terminal import options
 from replan.cli.terminal.listing import Listed
 from replan.cli.terminal.terminal import Out, own_stdout, say
-from replan.core.calls.telling import unique_words
 from replan.core.words import in_digits
 
 if TYPE_CHECKING:
@@ -256,7 +255,7 @@ def _tell(out: Out, spec: ToolSpec) -> None:
         ),
         ("idempotency key", "honoured: a retry is safe" if spec.honours_key else ""),
         ("substitutes", f"{', '.join(spec.substitutes)} (they do the same)" if spec.substitutes else ""),
-        ("one effect", f"calls with the same {unique_words(spec)}" if spec.unique_by else ""),
+        ("one effect", f"calls with the same {', '.join(spec.unique_by)}" if spec.unique_by else ""),
         ("errors", _ERRORS[spec.errors_are_clean]),
         *_verifier(spec),
     ]
