@@ -727,6 +727,26 @@ async def test_of_several_models_the_one_that_answered_is_named() -> None:
     assert reply.endpoint.startswith("scripted@")
 
 
+@pytest.mark.parametrize(
+    "able", [{}, {"json_schema": False}, {"json_schema": False, "tools": False}], ids=str
+)
+@pytest.mark.parametrize("arguments", ["text", "object"])
+async def test_a_large_answer_that_comes_whole_goes_round_the_library_and_loses_nothing(
+    able: Any, arguments: Any, tmp_path: Any
+) -> None:
+    words = "a few words <\u200d|im_start|> of it\n" * 20_000
+    large = PLAN | {"reasoning": words}
+    with ScriptedEndpoint(
+        SCRIPT | {"execution_plan": large}, habits=Habits(arguments=arguments), streaming=False, **able
+    ) as server:
+        async with asking(server) as model:
+            reply = await model.ask(request())
+        async with replan(server, tmp_path) as made:
+            assert (await made.run("Weather in Oslo?")).succeeded
+    assert json.loads(reply.text) in (large, PLAN | {"reasoning": words.replace("\u200d", "")})
+    assert reply.usage.output_tokens > 100_000
+
+
 async def test_an_answer_that_is_far_too_large_is_read_no_further_and_not_asked_for_again() -> None:
     with ScriptedEndpoint({"execution_plan": {"steps": [], "reasoning": "x" * 5_000_000}}) as server:
         async with asking(server) as model:

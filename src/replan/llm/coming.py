@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from secrets import token_hex
 from typing import Any
 
+from replan.core.data.pieces import ANSWER_AT_ONCE
 from replan.core.limits.prices import BYTES_OF_TOKEN
 from replan.llm.faults import Endless
 from replan.ports import Watcher
@@ -27,6 +29,7 @@ class Coming:
         self._requests = 0
         self._bytes = self._wordless = 0
         self._before = ""
+        self._held: dict[str, str] = {}
         self.forbidden: Exception | None = None
         """What whoever asks has raised, whatever libraries make of it."""
 
@@ -51,9 +54,22 @@ class Coming:
         if self.tokens > MOST_TOKENS:
             raise Endless(f"its answer has no end: it is read no further after about {self.tokens:,} tokens")
 
+    def hold(self, text: str) -> str:
+        """Keep a large text from libraries, which go through it in the event loop; what stands for it there."""
+        if len(text) <= ANSWER_AT_ONCE:
+            return text
+        mark = f"held back: {token_hex(16)}"
+        self._held[mark] = text
+        return mark
+
+    def whole(self, text: str) -> str:
+        """The text that a mark stands for; any other as it is."""
+        return self._held.get(text.strip(), text)
+
     def done(self) -> None:
         """Whoever asked is told nothing more, and is let go."""
         self._watcher = None
+        self._held = {}
         self.forbidden = None
 
     def _is_longer(self, text: str) -> bool:

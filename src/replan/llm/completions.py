@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from replan.core.types import JsonObject
@@ -32,8 +32,11 @@ _UNKNOWN = 502
 """The status of an error that tells none: the other side could not do it now."""
 
 
-def completion(content: bytes) -> tuple[int, bytes]:
-    """The status and the body that a whole answer of status 200 means."""
+def completion(content: bytes, hold: Callable[[str], str] = lambda text: text) -> tuple[int, bytes]:
+    """The status and the body that a whole answer of status 200 means.
+
+    `hold`: keeps a large text from whoever reads the body, and gives what stands there for it.
+    """
     try:
         body = json.loads(content)
     except ValueError:
@@ -49,6 +52,7 @@ def completion(content: bytes) -> tuple[int, bytes]:
             _choices_in_form(body),
             _arguments_made_text(body),
             _usage_counted(body),
+            _texts_held(body, hold),
         ]
         return 200, json.dumps(body).encode() if any(changed) else content
     if error := body.get("error"):
@@ -185,6 +189,19 @@ def _arguments_made_text(body: Any) -> bool:
                 function["arguments"] = "" if arguments is None else json.dumps(arguments)
                 made = True
     return made
+
+
+def _texts_held(body: Any, hold: Callable[[str], str]) -> bool:
+    """Put what `hold` gives in the place of what the model says, in words and in calls; whether that was another text."""
+    changed = False
+    for choice in _listed(body, "choices"):
+        message = _held(choice, "message")
+        calls = [_held(call, "function") for call in _listed(message, "tool_calls")]
+        for part, name in ((message, "content"), *((call, "arguments") for call in calls)):
+            if part is not None and isinstance(text := part.get(name), str):
+                part[name] = hold(text)
+                changed = changed or part[name] is not text
+    return changed
 
 
 def _usage_counted(body: Any) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from replan.core.data.answers import form_of
@@ -88,6 +90,29 @@ def said_by(event: Any) -> str:
             return text
         case _:
             return piece_of(event)
+
+
+def with_texts(response: ModelResponse, whole: Callable[[str], str]) -> ModelResponse:
+    """The response with each of its texts as `whole` gives it, without the marks that the library puts into what looks like a token."""
+    from pydantic_ai import messages as m
+
+    def as_said(text: str) -> str:
+        found = whole(text)
+        return _JOINED.sub(r"\1", found) if found is not text and _JOINER in found else found
+
+    parts: list[Any] = []
+    for part in response.parts:
+        if isinstance(part, m.TextPart):
+            parts.append(replace(part, content=as_said(part.content)))
+        elif isinstance(part, m.ToolCallPart) and isinstance(part.args, str):
+            parts.append(replace(part, args=as_said(part.args)))
+        else:
+            parts.append(part)
+    return replace(response, parts=parts)
+
+
+_JOINER = "\u200d"
+_JOINED = re.compile(rf"([<\[\]]){_JOINER}")
 
 
 def withheld(response: ModelResponse) -> str | None:

@@ -243,9 +243,10 @@ class ProviderModel:
         with asked_for(request.watcher) as coming:
             try:
                 if on_text is None:
-                    return await model_request(
+                    response = await model_request(
                         library, messages, model_settings=settings, model_request_parameters=parameters
                     )
+                    return forms.with_texts(response, coming.whole)
                 async with model_request_stream(
                     library, messages, model_settings=settings, model_request_parameters=parameters
                 ) as stream:

@@ -54,9 +54,12 @@ class LenientTransport(Transport):
             content = b"".join([piece async for piece in _bounded(response.aiter_bytes(), MOST_BYTES)])
         finally:
             await response.aclose()
-        status, content = (
-            completion(content) if len(content) <= ANSWER_AT_ONCE else await beside(completion, content)
-        )
+        if len(content) <= ANSWER_AT_ONCE:
+            status, content = completion(content)
+        elif coming is None:
+            status, content = await beside(completion, content)
+        else:
+            status, content = await beside(completion, content, coming.hold)
         return _with(response, status, content=content, json=content.lstrip()[:1] == b"{")
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.llm.coming import Coming
 from replan.llm.completions import HEAD, chunk_in_form, completion, ends
 
 pytest.importorskip("openai")
@@ -101,3 +102,22 @@ def test_the_first_answer_of_a_piece_is_heard_in_any_of_these_forms(choice: Any)
     _, told = chunk_in_form(event)
     assert told
     assert [one["delta"]["content"] for one in event["choices"]] == ["{}"]
+
+
+@given(content=st.text(max_size=30), arguments=st.text(max_size=30), held=st.booleans())
+def test_large_texts_are_kept_from_whoever_reads_the_body_and_come_back_as_they_were(
+    content: str, arguments: str, held: bool
+) -> None:
+    coming = Coming(None)
+    content, arguments = ((one + "x" * 20_000 * held) for one in (content, arguments))
+    message = {
+        "role": "assistant",
+        "content": content,
+        "tool_calls": [{"function": {"arguments": arguments}}],
+    }
+    body = {**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    _, read = completion(json.dumps(body).encode(), coming.hold)
+    assert not held or len(read) < 1_000
+    told = json.loads(read)["choices"][0]["message"]
+    assert coming.whole(told["content"]) == content
+    assert coming.whole(told["tool_calls"][0]["function"]["arguments"]) == arguments

@@ -123,7 +123,10 @@ def _has_words(rest: str, at: int) -> bool:
 
 def _around(parts: list[str]) -> str:
     """What is said, as far as it does more than introduce an answer or close it."""
-    said = _BLANKS.sub(lambda run: run[0][:2], "\n".join(parts))
+    whole = "\n".join(parts)
+    # piece by piece: nothing interrupts one search through all of it
+    pieces = (whole[at : at + _LOOKED_AT] for at in range(0, len(whole), _LOOKED_AT))
+    said = "".join(_BLANKS.sub(lambda run: run[0][:2], piece) for piece in pieces)
     if len(said) > 2 * _LOOKED_AT:
         said = f"{said[:_LOOKED_AT]}\n{said[-_LOOKED_AT:]}"
     words, strange = without_tags(said)
