@@ -29,6 +29,8 @@ from replan.errors import UnresolvedReference
 
 _MOST_ITEMS = 1_000
 """Of one list; those after them are looked at when they are called."""
+_MOST_READ = 5_000
+"""The same of all lists of a plan that done steps have given."""
 
 
 class _Call(NamedTuple):
@@ -66,6 +68,10 @@ class PlannedAgain:
     _effects: frozenset[str] = field(init=False)
     """The new steps, and their actions, that have an effect which counts each time."""
     _since: Undone | None = field(default=None, init=False, repr=False)
+    _room: int = field(default=_MOST_READ, init=False)
+    """Items of lists that are read and not written; how many may still be looked at."""
+    _acts: dict[StepId, tuple[_Call | None, list[_Call]]] = field(default_factory=dict, init=False)
+    """Of each step: a call that is an effect for sure, and those that set again what was set before."""
 
     def __post_init__(self) -> None:
         tools = [tool for step in self.new for _, tool in self._named(step)]
@@ -92,13 +98,12 @@ class PlannedAgain:
         }
         for name, mine in calls.items():
             once = [one for one in mine if one.tool.effect == "once" and not one.again]
-            said = (
-                self._before(name, once, calls)
-                if self.goes_on
-                else self._behind(name, once, calls) or self._undone(once)
-            )
-            if said := said or self._too_often(name, mine, calls, often):
-                yield said
+            if self.goes_on:
+                text = self._before(name, once, calls)
+            else:
+                text = self._behind(name, once, calls) or self._undone(once)
+            if text := text or self._too_often(name, mine, calls, often):
+                yield text
                 continue
             told = {one.slot: text for one in once if often[one.base] == 1 and (text := self._instead(one))}
             told = told or {
@@ -117,8 +122,9 @@ class PlannedAgain:
             base = self.state.constant_base(found)
             yield _Call(step, ONLY, found.tool, found.parameters, found.parameters, base, step.repeat)
             return
-        items = self._known.items(step)
-        written = (listed(step.for_each) if step.for_each is not None else None) or items
+        written = listed(step.for_each) if step.for_each is not None else None
+        items = self._items(step, written)
+        written = items if written is None else written
         places = [None] if items is None else range(min(len(items), _MOST_ITEMS))
         for one in step.actions or (step,):
             tool = self.resolve(one.tool)
@@ -131,6 +137,17 @@ class PlannedAgain:
                     yield self._call(step, slot, tool, None, UNKNOWN)
                 else:
                     yield self._call(step, slot, tool, written[at], items[at])
+
+    def _items(self, step: Step, written: list[Any] | None) -> list[Any] | None:
+        """The items of the step's list, where they are written, or known and the list is called with something that was called before."""
+        if written is None and step.for_each is not None:
+            tools = (tool for _, tool in self._named(step) if tool is not None)
+            if self._room <= 0 or not any(tool.id in self.state.made for tool in tools):
+                return None
+        items = self._known.items(step)
+        if written is None and items is not None:
+            self._room -= len(items)
+        return items
 
     def _call(self, step: Step, slot: Slot, tool: ToolSpec, item_in_words: Any, item: Any) -> _Call:
         """`item_in_words`: the item as the plan writes it; `item`: what it is."""
@@ -161,11 +178,13 @@ class PlannedAgain:
         if not done or name in self.told:
             return ""
         if once[0].step.for_each is not None:
-            behind = [one for one in done if self._comes_after(name, one, calls)]
-            gone = [
-                one for one in done if maker_of(self.state, one.tool.id, one.base) not in self.state.steps
-            ]
-            done = behind or (gone if len(done) == len(once) else [])
+            effects = self._effects_before(name, calls)
+            behind = [one for one in done if self._comes_after(one, effects)]
+            if not behind and len(done) < len(once):
+                return ""
+            makers = [maker_of(self.state, one.tool.id, one.base) for one in done]
+            gone = [one for one, maker in zip(done, makers, strict=True) if maker not in self.state.steps]
+            done = behind or gone
             if not done:
                 return ""
         first = done[0]
@@ -175,12 +194,31 @@ class PlannedAgain:
         where = f"step {name!r}{_places([one.slot for one in done])}"
         return made_before(f"{where}: {of_this_alone(first.step, first.slot)}it", first.tool.id, by)
 
-    def _comes_after(self, name: StepId, one: _Call, calls: Mapping[StepId, Sequence[_Call]]) -> _Call | None:
-        """An effect that the plan puts before this done call, and that comes after it."""
+    def _effects_before(
+        self, name: StepId, calls: Mapping[StepId, Sequence[_Call]]
+    ) -> list[tuple[_Call | None, list[_Call]]]:
+        """What the steps that the plan puts before this one do."""
+        upstream = [other for other in self.graph.upstream(name) if other in calls]
+        for other in upstream:
+            if other not in self._acts:
+                done = self.state.ledger.is_done
+                known = [one for one in calls[other] if one.base and not one.step.when]
+                new = next((one for one in known if one.again or not done(one.base)), None)
+                self._acts[other] = new, [one for one in known if one.tool.effect == "repeatable"]
+        return [self._acts[other] for other in upstream]
+
+    def _comes_after(self, one: _Call, before: Sequence[tuple[_Call | None, list[_Call]]]) -> _Call | None:
+        """One of the effects before it that comes after the time when it was made."""
         made = self.state.ledger.order().get(one.base)
-        upstream = (other for other in self.graph.upstream(name) if other in calls)
-        found = (self._changes(calls[other], made[-1]) for other in upstream) if made else ()
-        return next(filter(None, found), None)
+        if not made:
+            return None
+        for new, sets in before:
+            if new is not None:
+                return new
+            for other in sets:
+                if self.state.ledger.was_otherwise(other.base, made[-1]):
+                    return other
+        return None
 
     def _too_often(
         self,
@@ -201,10 +239,14 @@ class PlannedAgain:
         return ""
 
     def _behind(self, name: StepId, once: Sequence[_Call], calls: Mapping[StepId, Sequence[_Call]]) -> str:
-        """A done call that the plan puts behind an effect which comes after it. Of a list that shows later: it may go on with a rest."""
-        for one in once:
-            if one.slot.item is None and not one.step.when and (by := self._comes_after(name, one, calls)):
-                maker = maker_of(self.state, one.tool.id, one.base)
+        """A done call that the plan puts behind an effect which comes after it. Of a list that shows later: it may go on with a rest;
+        and what a step has had itself before it is due again stays its own."""
+        order = self.state.ledger.order()
+        done = [one for one in once if one.slot.item is None and not one.step.when and one.base in order]
+        before = self._effects_before(name, calls) if done else ()
+        for one in done:
+            maker = maker_of(self.state, one.tool.id, one.base)
+            if maker != name and (by := self._comes_after(one, before)) is not None:
                 return told_behind(name, one.tool.id, maker, by.step.step_id, by.tool.id)
         return ""
 
@@ -217,18 +259,6 @@ class PlannedAgain:
             if (found := self._since.since(one.step.step_id, one.base)) is not None:
                 return told_undone(one.step.step_id, *found)
         return ""
-
-    def _changes(self, calls: Sequence[_Call], made: int) -> _Call | None:
-        """One of these calls that is an effect after this place among the effects."""
-        ledger = self.state.ledger
-        for one in calls:
-            if one.step.when or not one.base:
-                continue
-            if one.again or not ledger.is_done(one.base):
-                return one
-            if one.tool.effect == "repeatable" and ledger.was_otherwise(one.base, made):
-                return one
-        return None
 
     def _instead(self, one: _Call) -> str:
         """A call that failed and that a later plan left out, making others of its tool."""
