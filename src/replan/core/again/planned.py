@@ -8,45 +8,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from replan.core.again.changes import by_whom, failed_before, made_before, maker_of, told_behind
 from replan.core.again.consent import planned_too_often
-from replan.core.again.known_values import UNKNOWN, KnownValues
+from replan.core.again.planned_calls import Call, PlannedCalls
 from replan.core.again.undone import Undone, told_undone
 from replan.core.again.unique import told_unique
-from replan.core.calls.site import ONLY, Slot, items_in_words
+from replan.core.calls.site import Slot, items_in_words
 from replan.core.calls.telling import Telling
 from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
 from replan.core.recovery.in_part import of_this_alone
-from replan.core.references.refs import Reference, has_references, listed, whole
+from replan.core.references.refs import has_references
 from replan.core.state.restated import Planned, by_readings, told_again
 from replan.core.state.task import State, ids_of
 from replan.core.state.written import Written, words_of
-from replan.core.types import JsonObject, Step, StepId, ToolSpec
-from replan.errors import UnresolvedReference
-
-_MOST_ITEMS = 1_000
-"""Of one list; those after them are looked at when they are called."""
-_MOST_READ = 5_000
-"""The same of all lists of a plan that done steps have given."""
-
-
-class _Call(NamedTuple):
-    """A call that a step of the plan makes."""
-
-    step: Step
-    slot: Slot
-    tool: ToolSpec
-    values: JsonObject
-    """The parameters that are written as values; those of an item that is a value among them."""
-    written: JsonObject
-    """All of them, as they are written; an item that is a value is put in."""
-    base: str
-    """What it calls; empty where that is not known yet."""
-    again: bool
-    """It says `repeat`."""
+from replan.core.types import Step, StepId, ToolSpec
 
 
 @dataclass(slots=True)
@@ -64,30 +41,24 @@ class PlannedAgain:
     """The plan goes on from a first part."""
     told: Collection[StepId] = ()
     """Steps that are told already to make a call twice: as they are written, they are like another one."""
-    _known: KnownValues = field(init=False)
     _effects: frozenset[str] = field(init=False)
     """The new steps, and their actions, that have an effect which counts each time."""
     _since: Undone | None = field(default=None, init=False, repr=False)
-    _room: int = field(default=_MOST_READ, init=False)
-    """Items of lists that are read and not written; how many may still be looked at."""
-    _acts: dict[StepId, tuple[_Call | None, list[_Call]]] = field(default_factory=dict, init=False)
+    _acts: dict[StepId, tuple[Call | None, list[Call]]] = field(default_factory=dict, init=False)
     """Of each step: a call that is an effect for sure, and those that set again what was set before."""
 
     def __post_init__(self) -> None:
-        tools = [tool for step in self.new for _, tool in self._named(step)]
-        new = {name for step in self.new for name in ids_of(step)}
-        lasting = not any(tool is None or tool.output_params for tool in tools)
         self._effects = frozenset(
             name
             for step in self.new
             if any(tool is not None and tool.effect == "once" for _, tool in self._named(step))
             for name in ids_of(step)
         )
-        self._known = KnownValues(self.state, new, lasting)
 
     def asked(self) -> Iterator[str]:
         """One text for each step that has to say what it means."""
-        calls = {step.step_id: list(self._calls(step)) for step in self.new}
+        made = PlannedCalls(self.state, self.new, self.constants, self.resolve)
+        calls = {step.step_id: list(made.of(step)) for step in self.new}
         wrote = self._written()
         often = Counter(one.base for mine in calls.values() for one in mine if one.base)
         volatile = {
@@ -115,63 +86,9 @@ class PlannedAgain:
                 slot, text = next(iter(told.items()))
                 yield f"step {name!r}{_places(list(told))}: {of_this_alone(once[0].step, slot)}{text}"
 
-    # ── what a step calls ──
-
-    def _calls(self, step: Step) -> Iterator[_Call]:
-        if (found := self.constants.get(step.step_id)) is not None:
-            base = self.state.constant_base(found)
-            yield _Call(step, ONLY, found.tool, found.parameters, found.parameters, base, step.repeat)
-            return
-        written = listed(step.for_each) if step.for_each is not None else None
-        items = self._items(step, written)
-        written = items if written is None else written
-        places = [None] if items is None else range(min(len(items), _MOST_ITEMS))
-        for one in step.actions or (step,):
-            tool = self.resolve(one.tool)
-            if tool is None or tool.effect == "reads":
-                continue
-            action_id = None if one is step else one.action_id  # type: ignore[union-attr]
-            for at in places:
-                slot = Slot(action_id, at)
-                if items is None or written is None or at is None:
-                    yield self._call(step, slot, tool, None, UNKNOWN)
-                else:
-                    yield self._call(step, slot, tool, written[at], items[at])
-
-    def _items(self, step: Step, written: list[Any] | None) -> list[Any] | None:
-        """The items of the step's list, where they are written, or known and the list is called with something that was called before."""
-        if written is None and step.for_each is not None:
-            tools = (tool for _, tool in self._named(step) if tool is not None)
-            if self._room <= 0 or not any(tool.id in self.state.made for tool in tools):
-                return None
-        items = self._known.items(step)
-        if written is None and items is not None:
-            self._room -= len(items)
-        return items
-
-    def _call(self, step: Step, slot: Slot, tool: ToolSpec, item_in_words: Any, item: Any) -> _Call:
-        """`item_in_words`: the item as the plan writes it; `item`: what it is."""
-        words = words_of(step, slot)
-        written = {name: _filled(one, item_in_words) for name, one in words.items()}
-        values = {name: value for name, value in written.items() if not has_references(value)}
-        needed = tool.parameters.get("required", ())
-        literal = len(values) == len(words) and all(name in values for name in needed)
-        base = self.state.base(tool, values) if literal else self._base(words, slot, tool, item)
-        again = step.repeat or any(one.repeat for one in step.actions if one.action_id == slot.action_id)
-        return _Call(step, slot, tool, values, written, base, again)
-
-    def _base(self, words: JsonObject, slot: Slot, tool: ToolSpec, item: Any) -> str:
-        """What a call comes to that refers to nothing but what is known by now, of a tool that was called before."""
-        if tool.id not in self.state.made:
-            return ""
-        try:
-            return self.state.base(tool, self._known.parameters(words, tool, item, slot.item))
-        except UnresolvedReference:
-            return ""
-
     # ── what is asked ──
 
-    def _before(self, name: StepId, once: Sequence[_Call], calls: Mapping[StepId, Sequence[_Call]]) -> str:
+    def _before(self, name: StepId, once: Sequence[Call], calls: Mapping[StepId, Sequence[Call]]) -> str:
         """A part that makes a call which was made before. Of a list that may go on with a rest, only where it comes after an effect of
         its own part, or where all are such and their step is gone."""
         done = [one for one in once if one.base and self.state.ledger.is_done(one.base)]
@@ -195,8 +112,8 @@ class PlannedAgain:
         return made_before(f"{where}: {of_this_alone(first.step, first.slot)}it", first.tool.id, by)
 
     def _effects_before(
-        self, name: StepId, calls: Mapping[StepId, Sequence[_Call]]
-    ) -> list[tuple[_Call | None, list[_Call]]]:
+        self, name: StepId, calls: Mapping[StepId, Sequence[Call]]
+    ) -> list[tuple[Call | None, list[Call]]]:
         """What the steps that the plan puts before this one do."""
         upstream = [other for other in self.graph.upstream(name) if other in calls]
         for other in upstream:
@@ -207,7 +124,7 @@ class PlannedAgain:
                 self._acts[other] = new, [one for one in known if one.tool.effect == "repeatable"]
         return [self._acts[other] for other in upstream]
 
-    def _comes_after(self, one: _Call, before: Sequence[tuple[_Call | None, list[_Call]]]) -> _Call | None:
+    def _comes_after(self, one: Call, before: Sequence[tuple[Call | None, list[Call]]]) -> Call | None:
         """One of the effects before it that comes after the time when it was made."""
         made = self.state.ledger.order().get(one.base)
         if not made:
@@ -223,8 +140,8 @@ class PlannedAgain:
     def _too_often(
         self,
         name: StepId,
-        mine: Sequence[_Call],
-        calls: Mapping[StepId, Sequence[_Call]],
+        mine: Sequence[Call],
+        calls: Mapping[StepId, Sequence[Call]],
         often: Mapping[str, int],
     ) -> str:
         """A call that says `repeat` and that nobody has agreed to make so often. Of several like ones that shows when they are called."""
@@ -238,7 +155,7 @@ class PlannedAgain:
                 return f"step {name!r}{_places([one.slot])}: {text}"
         return ""
 
-    def _behind(self, name: StepId, once: Sequence[_Call], calls: Mapping[StepId, Sequence[_Call]]) -> str:
+    def _behind(self, name: StepId, once: Sequence[Call], calls: Mapping[StepId, Sequence[Call]]) -> str:
         """A done call that the plan puts behind an effect which comes after it. Of a list that shows later: it may go on with a rest;
         and what a step has had itself before it is due again stays its own."""
         order = self.state.ledger.order()
@@ -250,7 +167,7 @@ class PlannedAgain:
                 return told_behind(name, one.tool.id, maker, by.step.step_id, by.tool.id)
         return ""
 
-    def _undone(self, once: Sequence[_Call]) -> str:
+    def _undone(self, once: Sequence[Call]) -> str:
         """A done call that was undone since, by what the plan neither keeps nor states again."""
         for one in once:
             if not one.base or one.step.when or not self.state.ledger.is_done(one.base):
@@ -260,13 +177,13 @@ class PlannedAgain:
                 return told_undone(one.step.step_id, *found)
         return ""
 
-    def _instead(self, one: _Call) -> str:
+    def _instead(self, one: Call) -> str:
         """A call that failed and that a later plan left out, making others of its tool."""
         if not one.base or self.state.ledger.is_done(one.base):
             return ""
         return failed_before(self.state, one.tool, (one.base,), self.state.plans + 1)
 
-    def _had(self, one: _Call) -> str:
+    def _had(self, one: Call) -> str:
         """An effect that was had, as its tool says by which of its parameters it is known, where all of these are values."""
         if not one.tool.unique_by or (one.base and self.state.ledger.is_done(one.base)):
             return ""
@@ -278,7 +195,7 @@ class PlannedAgain:
                 return told_unique(call.step_id, one.tool)
         return ""
 
-    def _restated(self, one: _Call, wrote: Written, volatile: Collection[str]) -> str:
+    def _restated(self, one: Call, wrote: Written, volatile: Collection[str]) -> str:
         """A done call whose references come to something else by now: by readings that are made anew, or an effect had once more."""
         made, restated = self.state.made.get(one.tool.id), self.state.restated
         if not made or one.tool.unique_by or (one.base and self.state.ledger.is_done(one.base)):
@@ -333,24 +250,3 @@ def _places(slots: Sequence[Slot]) -> str:
     if items:
         return f", {items_in_words(sorted(set(items)))}"
     return f", {slots[0].words()}" if slots[0].action_id is not None else ""
-
-
-def _filled(written: Any, item: Any) -> Any:
-    """The value with the item put in where it is a value; as it is written else."""
-    if item is None or has_references(item):
-        return written
-    if isinstance(written, str):
-        return _of_item(ref, item, written) if (ref := whole(written)) is not None else written
-    if isinstance(written, dict):
-        return {name: _filled(one, item) for name, one in written.items()}
-    if isinstance(written, list):
-        return [_filled(one, item) for one in written]
-    return written
-
-
-def _of_item(ref: Reference, item: Any, written: str) -> Any:
-    if ref.head != "item":
-        return written
-    if not ref.path:
-        return item
-    return item.get(ref.path, written) if isinstance(item, dict) else written
