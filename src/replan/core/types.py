@@ -183,6 +183,8 @@ class ToolSpec(Frozen):
     unique_by: tuple[str, ...] = ()
     """Parameters (`invoice`, `body.title`) by which its effects are told apart: two calls where these are the same have one effect. Empty:
     all parameters do, but for those on whose behalf it is called."""
+    counterparts: tuple[ToolId, ...] = Field(default=(), exclude=True, repr=False)
+    """The tools that do the very same thing (`core.tools.families`): whoever lists all tools has found them."""
     waits: Literal["", "time", "condition", "callback"] = Field(default="", exclude=True, repr=False)
     """What a call of it waits for: such a tool is Replan's own, and the loop carries it out."""
 

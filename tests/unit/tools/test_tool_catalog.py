@@ -242,3 +242,16 @@ async def test_functions_are_called_under_the_name_that_the_catalog_gave() -> No
     found = [await catalog.call(ToolCall(name, {"x": 1}, "k")) for name in ("one.add", "two.add")]
     assert found == [2, 3]
     await catalog.aclose()
+
+
+async def test_tools_that_do_the_same_know_of_one_another_across_sources_and_by_any_name() -> None:
+    bank = Listed("bank", spec("pay", substitutes=("post.send", "Hand-Over")))
+    post = Listed("post", spec("send"), spec("hand_over", effect="repeatable"), spec("weigh"))
+    catalog = await opened(bank, post)
+    found = {one.id: one.counterparts for one in catalog.specs()}
+    assert found == {
+        "pay": ("hand_over", "send"),
+        "send": ("hand_over", "pay"),
+        "hand_over": ("pay", "send"),
+        "weigh": (),
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from replan.core.again.like_calls import after_an_effect
@@ -26,8 +27,10 @@ class Asked(NamedTuple):
     """What is said beside the call; empty where the settings want it."""
 
 
-def asked_of(state: State, step: StepState, slot: Slot, tool: ToolSpec, key: CallKey) -> Asked | None:
-    """The yes that this call needs; None if it needs none."""
+def asked_of(
+    state: State, step: StepState, slot: Slot, tool: ToolSpec, key: CallKey, alike: Collection[str] = ()
+) -> Asked | None:
+    """The yes that this call needs; None if it needs none. `alike`: what else is the same effect, by what it calls."""
     elsewhere = bool(state.ledger.elsewhere) and base_of(key) in state.ledger.elsewhere
     if (
         step.born == 1
@@ -36,7 +39,7 @@ def asked_of(state: State, step: StepState, slot: Slot, tool: ToolSpec, key: Cal
         and not (state.yes_left_out or elsewhere)
     ):
         return Asked() if needs_approval(state.policy, step.step, tool) else None  # nothing has happened yet
-    if once_more(state, step, tool, key) and (
+    if once_more(state, step, tool, key, alike) and (
         state.policy.interactive or needs_approval(state.policy, step.step, tool)
     ):
         why = reason_of(step.step, slot)
@@ -92,42 +95,49 @@ def is_after_a_no(state: State, step: StepState, slot: Slot, tool: ToolSpec) -> 
     return _is_changed(step, slot) or step.born > known.refused_in
 
 
-def once_more(state: State, step: StepState, tool: ToolSpec, key: CallKey) -> bool:
+def once_more(
+    state: State, step: StepState, tool: ToolSpec, key: CallKey, alike: Collection[str] = ()
+) -> bool:
     """True if a later plan makes an effect beyond those like it that are done."""
     if tool.effect != "once" or state.ledger.reusable(key, tool) is not None:
         return False
     base, number = split_key(key)
     if elsewhere := state.ledger.elsewhere.get(base):  # by another task of the family
         return number not in elsewhere
-    return step.born > 1 and state.ledger.is_done(base)
+    return step.born > 1 and any(map(state.ledger.is_done, {base, *alike}))
 
 
-def too_often(state: State, step: StepState, tool: ToolSpec, key: CallKey) -> str:
+def too_often(
+    state: State, step: StepState, tool: ToolSpec, key: CallKey, alike: Collection[str] = ()
+) -> str:
     """Why the call is not made, where it makes a done effect once more and nobody is asked; empty if it is.
 
     A model's reason alone stands for one later round, which may mend what the first has counted wrongly; else each further
     one could have a reason of its own. Parts that go on from one another mend nothing: of them it stands for more, as long as
     something else was done since the last time, by this part or by one before.
     """
-    if state.policy.interactive or not once_more(state, step, tool, key):
+    if state.policy.interactive or not once_more(state, step, tool, key, alike):
         return ""
     acts = step.meant in state.continued and after_an_effect(state, step)
-    return _beyond(state, tool, base_of(key), step.meant if step.meant in state.continued else 0, acts=acts)
+    part = step.meant if step.meant in state.continued else 0
+    return _beyond(state, tool, {base_of(key), *alike}, part, acts=acts)
 
 
-def planned_too_often(state: State, tool: ToolSpec, base: str, *, goes_on: bool, acts: bool) -> str:
+def planned_too_often(
+    state: State, tool: ToolSpec, alike: Collection[str], *, goes_on: bool, acts: bool
+) -> str:
     """The same of a step that a plan means to bring. `goes_on`: it is a next part; `acts`: which may have an effect before that."""
-    if state.policy.interactive or not state.ledger.is_done(base):
+    if state.policy.interactive or not any(map(state.ledger.is_done, alike)):
         return ""
-    return _beyond(state, tool, base, state.plans + 1 if goes_on else 0, acts=acts)
+    return _beyond(state, tool, alike, state.plans + 1 if goes_on else 0, acts=acts)
 
 
-def _beyond(state: State, tool: ToolSpec, base: str, part: int, *, acts: bool) -> str:
+def _beyond(state: State, tool: ToolSpec, alike: Collection[str], part: int, *, acts: bool) -> str:
     """`part`: the version of the plan, where it goes on from another; else 0. `acts`: it has another effect before this one."""
-    made = len(state.ledger.rounds_of(base) - {state.round})
+    made = len({at for base in alike for at in state.ledger.rounds_of(base)} - {state.round})
     if made < _ROUNDS_UNASKED:
         return ""
-    if made < _PARTS_UNASKED and (acts or (part and state.ledger.acted_since(base, part))):
+    if made < _PARTS_UNASKED and (acts or (part and state.ledger.acted_since(alike, part))):
         return ""
     return (
         f"this very call of {tool.id!r} was made already, and once more in a later round: without a person who agrees no "

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 
 from replan.core.again.changes import by_whom, failed_before, made_before, maker_of, told_behind
 from replan.core.again.consent import planned_too_often
+from replan.core.again.counterparts import Done, planned_by_others, unsaid
 from replan.core.again.planned_calls import Call, PlannedCalls
 from replan.core.again.undone import Undone, told_undone
 from replan.core.again.unique import told_unique
 from replan.core.calls.site import Slot, items_in_words
 from replan.core.calls.telling import Telling
+from replan.core.ids import base_of
 from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
 from replan.core.recovery.in_part import of_this_alone
@@ -82,6 +84,7 @@ class PlannedAgain:
                 for one in once
                 if (text := self._had(one) or self._restated(one, wrote, volatile))
             }
+            told = told or {one.slot: text for one in once if (text := self._done_by_others(one))}
             if told:
                 slot, text = next(iter(told.items()))
                 yield f"step {name!r}{_places(list(told))}: {of_this_alone(once[0].step, slot)}{text}"
@@ -151,7 +154,8 @@ class PlannedAgain:
             if not one.again or one.tool.effect != "once" or often[one.base] != 1 or one.step.when:
                 continue
             acts = self.goes_on and any(other in calls for other in self.graph.upstream(name))
-            if text := planned_too_often(self.state, one.tool, one.base, goes_on=self.goes_on, acts=acts):
+            alike = {one.base, *(base_of(other.call.key) for other in self._by_others(one))}
+            if text := planned_too_often(self.state, one.tool, alike, goes_on=self.goes_on, acts=acts):
                 return f"step {name!r}{_places([one.slot])}: {text}"
         return ""
 
@@ -194,6 +198,16 @@ class PlannedAgain:
             if call.status in ("succeeded", "unknown") and not call.reused:
                 return told_unique(call.step_id, one.tool)
         return ""
+
+    def _by_others(self, one: Call) -> list[Done]:
+        known = one.values if one.known is None else one.known
+        return planned_by_others(self.state, one.step, one.slot, one.tool, known, self.resolve)
+
+    def _done_by_others(self, one: Call) -> str:
+        """A call that another tool has made, one that does the same."""
+        if one.base and self.state.ledger.is_done(one.base):
+            return ""
+        return unsaid(one.step, one.slot, one.tool, self._by_others(one))
 
     def _restated(self, one: Call, wrote: Written, volatile: Collection[str]) -> str:
         """A done call whose references come to something else by now: by readings that are made anew, or an effect had once more."""

@@ -31,8 +31,10 @@ class Call(NamedTuple):
     """The parameters that are written as values; those of an item that is a value among them."""
     written: JsonObject
     """All of them, as they are written; an item that is a value is put in."""
+    known: JsonObject | None
+    """All that it is called with; None where that is not known yet, or nobody has called its tool or another that does the same."""
     base: str
-    """What it calls; empty where that is not known yet."""
+    """What it calls; empty where that is not known."""
     again: bool
     """It says `repeat`."""
 
@@ -62,7 +64,8 @@ class PlannedCalls:
         """Its effects, those of a list each by itself as far as its items are known."""
         if (found := self.constants.get(step.step_id)) is not None:
             base = self.state.constant_base(found)
-            yield Call(step, ONLY, found.tool, found.parameters, found.parameters, base, step.repeat)
+            values = found.parameters
+            yield Call(step, ONLY, found.tool, values, values, values, base, step.repeat)
             return
         written = listed(step.for_each) if step.for_each is not None else None
         items = self._items(step, written)
@@ -82,12 +85,11 @@ class PlannedCalls:
 
     def _items(self, step: Step, written: list[Any] | None) -> list[Any] | None:
         """The items of the step's list, where they are written, or known and the list is called with something that was called before."""
-        if written is None and step.for_each is not None:
-            made = self.state.made
-            if self._room <= 0 or not any(tool is not None and tool.id in made for tool in self._tools(step)):
-                return None
+        is_read = written is None and step.for_each is not None
+        if is_read and (self._room <= 0 or not any(map(self._was_called, self._tools(step)))):
+            return None
         items = self._known.items(step)
-        if written is None and items is not None:
+        if is_read and items is not None:
             self._room -= len(items)
         return items
 
@@ -98,18 +100,23 @@ class PlannedCalls:
         values = {name: value for name, value in written.items() if not has_references(value)}
         needed = tool.parameters.get("required", ())
         literal = len(values) == len(words) and all(name in values for name in needed)
-        base = self.state.base(tool, values) if literal else self._base(words, slot, tool, item)
+        known = values if literal else self._come_to(words, slot, tool, item)
+        base = "" if known is None else self.state.base(tool, known)
         again = step.repeat or any(one.repeat for one in step.actions if one.action_id == slot.action_id)
-        return Call(step, slot, tool, values, written, base, again)
+        return Call(step, slot, tool, values, written, known, base, again)
 
-    def _base(self, words: JsonObject, slot: Slot, tool: ToolSpec, item: Any) -> str:
-        """What a call comes to that refers to nothing but what is known by now, of a tool that was called before."""
-        if tool.id not in self.state.made:
-            return ""
+    def _come_to(self, words: JsonObject, slot: Slot, tool: ToolSpec, item: Any) -> JsonObject | None:
+        """What a call comes to that refers to nothing but what is known by now."""
+        if not self._was_called(tool):
+            return None
         try:
-            return self.state.base(tool, self._known.parameters(words, tool, item, slot.item))
+            return self._known.parameters(words, tool, item, slot.item)
         except UnresolvedReference:
-            return ""
+            return None
+
+    def _was_called(self, tool: ToolSpec | None) -> bool:
+        """True if it was called before, or another tool that does the same."""
+        return tool is not None and not self.state.made.keys().isdisjoint((tool.id, *tool.counterparts))
 
 
 def _filled(written: Any, item: Any) -> Any:

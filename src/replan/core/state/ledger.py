@@ -319,11 +319,11 @@ class Ledger:
         self._ordered = len(self._deeds)
         return self._order
 
-    def acted_since(self, base: str, part: int) -> bool:
-        """True if something else was done since this call was made last, before this part of the plan."""
+    def acted_since(self, alike: Collection[str], part: int) -> bool:
+        """True if something else was done since one of these calls was made last, before this part of the plan."""
         earlier = (deed for deed in reversed(self._deeds) if deed.plan < part and deed.sure)
         latest = next(earlier, None)
-        return latest is not None and latest.base != base
+        return latest is not None and latest.base not in alike
 
     def was_otherwise(self, base: str, at: int) -> bool:
         """True if what this `repeatable` call sets was not so at this place among the effects: to set it now is a change."""

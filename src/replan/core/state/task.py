@@ -5,13 +5,14 @@ The state is changed in place by `core.state.fold`; whoever folds owns it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from replan.core import events as e
 from replan.core.calls.names import bases, names_before, reading_base, written
 from replan.core.calls.site import Slot as Slot
+from replan.core.calls.told_alike import CallsTold, Told
 from replan.core.ids import base_of, digest
 from replan.core.limits.policy import Policy
 from replan.core.plan.constant import ConstantCall
@@ -208,6 +209,8 @@ class State:
     """The failed ones among them, and what was made instead."""
     taken_back: tuple[int, Any] | None = field(default=None, compare=False, repr=False)
     """What the plan of this version leaves out of what was done; None: not looked at."""
+    _told: dict[ToolId, CallsTold] = field(default_factory=dict, compare=False, repr=False)
+    """The calls in `made` by what they are told, of tools that do the same as others, as far as somebody has asked."""
     _ids: frozenset[str] = frozenset()
     """Ids of steps and actions that a later plan has left out."""
     _owners: dict[ActionId, StepState] | None = field(default=None, compare=False, repr=False)
@@ -378,13 +381,30 @@ class State:
         return None if failed is None or instead is None else (failed, instead)
 
     def _instead_of(self, failed: CallState, before: int, tool: ToolSpec) -> CallState | None:
-        """By the same tool, or by one that is declared to do the same."""
-        for name in (failed.tool_id, *tool.substitutes):
+        """By the same tool, or by one that does the same."""
+        for name in dict.fromkeys((failed.tool_id, tool.id, *tool.counterparts)):
             made = self.made.get(name)
             found = self._tried(name).new(made, failed, before, self._may_be_for) if made else None
             if found is not None:
                 return found
         return None
+
+    def effect_for(self, call: CallState, before: int, tool: ToolSpec) -> CallState | None:
+        """The effect that this call has had, or may have had; where it failed, what was made in its place before this version, by its step,
+        or by a plan that called the tool or one that does the same."""
+        if call.status != "failed":
+            return call
+        mended = self.mended({base_of(call.key)}, before)
+        return mended[1] if mended is not None else self._instead_of(call, before, tool)
+
+    def made_like(self, tool_id: ToolId, spec: ToolSpec | None, told: Told) -> Iterator[CallState]:
+        """The `once` calls of this tool that nothing tells from such a one, the latest first. `spec`: None, if it is not here any more."""
+        if (made := self.made.get(tool_id)) is None:
+            return
+        known = self._told.setdefault(tool_id, CallsTold())
+        known.learn(spec, [one.parameters for one in made[known.count :]])
+        for at in known.like(told):
+            yield made[at]
 
     def _tried(self, tool_id: ToolId) -> MadeInstead:
         return self._instead.setdefault(tool_id, MadeInstead())
@@ -395,9 +415,9 @@ class State:
         step = self.words_of(call.step_id, call.plan)
         if step is not None and step.instead_of:
             return failed.step_id in step.instead_of
-        return call.plan not in self.continued and (step is None or not self._was_planned(step, failed))
+        return call.plan not in self.continued and (step is None or not self.was_planned_beside(step, failed))
 
-    def _was_planned(self, step: Step, failed: CallState) -> bool:
+    def was_planned_beside(self, step: Step, failed: CallState) -> bool:
         mine = step.tool, step.parameters, step.for_each, step.actions
         return any(
             (one.step.tool, one.step.parameters, one.step.for_each, one.step.actions) == mine

@@ -8,11 +8,12 @@ from typing import Any
 
 from replan.core.again.changes import behind_a_change
 from replan.core.again.consent import asked_of, too_often
+from replan.core.again.counterparts import done_before, unsaid
 from replan.core.again.like_calls import occurrence, twin
 from replan.core.again.undone import undone_since
 from replan.core.again.unique import had_already
 from replan.core.calls.seals import seal
-from replan.core.ids import call_key
+from replan.core.ids import base_of, call_key
 from replan.core.recovery.in_part import marks_what_is_done, of_this_alone
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import ONLY, Slot, State, StepState
@@ -107,7 +108,9 @@ def constant(step: StepState, state: State, tools: Tools) -> Call | None:
     if found is None or step.calls or state.recovery is not None:
         return None
     tool = found.tool
-    if tools.resolve(step.step.tool) is not tool or (tool.unique_by and tool.effect == "once"):
+    if (tool.counterparts and step.meant > 1) or (tool.unique_by and tool.effect == "once"):
+        return None
+    if tools.resolve(step.step.tool) is not tool:
         return None
     base = state.constant_base(found)
     key = call_key(base, 1)
@@ -147,10 +150,10 @@ def prepare(
     other = twin(state, base, number, place) if tool.effect == "once" else None
     if other is not None and (text := unmeant(step, slot, tool, other, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
+    answered = state.reusable(call_key(base, number), tool, step.step) is not None
     if step.meant > 1 and tool.effect == "once":
         changed = step.healing is not None and slot in step.healing.overrides
         if state.ledger.is_done(base):
-            answered = state.reusable(call_key(base, number), tool, step.step) is not None
             text = (
                 ""
                 if changed
@@ -166,6 +169,11 @@ def prepare(
             raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     large = meant is not None
     call = Call(step.step, slot, tool, parameters, call_key(base, number), large=large)
+    others = [] if answered else done_before(state, step, slot, tool, parameters, tools.resolve)
+    if text := unsaid(step.step, slot, tool, others):
+        text = of_this_alone(step.step, slot) + text
+        raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
+    alike = [base_of(one.call.key) for one in others]
     under_way = state.latest_try(call.key)
     if (
         under_way is not None
@@ -179,10 +187,10 @@ def prepare(
         raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
     if (fault := has_had(call, step, state)) is not None:
         raise CannotCall(fault)
-    if text := too_often(state, step, tool, call.key):
+    if text := too_often(state, step, tool, call.key, alike):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
-    asked = asked_of(state, step, slot, tool, call.key)
-    if asked is not None and state.reusable(call.key, tool, step.step) is None:
+    asked = asked_of(state, step, slot, tool, call.key, alike)
+    if asked is not None and not answered:
         call.why_asked, call.item = asked.why, item
         _check_approved(call, state)
     return call

@@ -25,7 +25,15 @@ from replan.errors import ConfigError, ToolCallError
 from replan.ports import Discreet, Gate, ToolCall, ToolSource
 from replan.tools.catalog.limiter import Gate as LimitsGate
 from replan.tools.catalog.listing import Listing, Problem, in_words
-from replan.tools.catalog.routes import Listed, Route, by_folded_name, routes_of, with_unique_names
+from replan.tools.catalog.routes import (
+    Listed,
+    Route,
+    by_folded_name,
+    meant_by,
+    routes_of,
+    with_families,
+    with_unique_names,
+)
 from replan.tools.names import folded, nearest
 
 __all__ = ["Catalog", "Problem"]
@@ -153,10 +161,12 @@ class Catalog:
                 )
             made[tool_id] = route
         self._denied = denied
-        self._routes = made  # as one: a plan may be checked in a thread meanwhile
-        self._away = {*self._given.values(), *(own_id for own_ids in absent.values() for own_id in own_ids)}
-        self._away -= self._routes.keys()
-        self._folded = by_folded_name(self._routes.values())
+        away = {*self._given.values(), *(own_id for own_ids in absent.values() for own_id in own_ids)}
+        by_name = by_folded_name(made.values())
+        self._away, self._folded = away - made.keys(), by_name
+        self._routes = with_families(
+            made, by_name, self._away
+        )  # as one: a plan may be checked in a thread meanwhile
         self._bad_verifiers = verifier_problems(self.specs(), self.resolve, self.nearest)
         self._own_problems += [
             Problem(self.name, f"verify: {problem}", tool) for tool, problem in self._bad_verifiers
@@ -196,18 +206,7 @@ class Catalog:
         None when there is no such tool, when several would fit equally well, or when it is the id of one that is
         not here now.
         """
-        if route := self._routes.get(name):
-            return route.spec
-        if name in self._away:
-            return None
-        fitting = [
-            each.spec
-            for each in self._routes.values()
-            if name in each.spec.aliases or name == f"{each.source_name}.{each.own_id}"
-        ]
-        if not fitting:
-            fitting = [self._routes[tool_id].spec for tool_id in self._folded.get(folded(name), ())]
-        return fitting[0] if len(fitting) == 1 else None
+        return meant_by(name, self._routes, self._folded, self._away)
 
     def nearest(self, name: str, n: int = 3) -> list[str]:
         """The ids most like a name that `resolve` does not know, best first."""

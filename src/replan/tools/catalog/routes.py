@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from replan.core.tools.families import families
 from replan.core.types import ToolSpec
 from replan.ports import ToolSource
 from replan.tools.names import folded
@@ -96,3 +97,42 @@ def by_folded_name(routes: Iterable[Route]) -> dict[str, list[str]]:
         for other in forms:
             others[other].append(spec.id)
     return {**others, **ids}
+
+
+def meant_by(
+    name: str, routes: Mapping[str, Route], by_name: Mapping[str, Sequence[str]], away: Collection[str]
+) -> ToolSpec | None:
+    """The tool that a name means: an id or alias, else one that differs in case and separators only; None where that is no tool or several.
+
+    `by_name`: `by_folded_name` of the routes. `away`: the ids of tools that are not here now: they mean no other tool.
+    """
+    if route := routes.get(name):
+        return route.spec
+    if name in away:
+        return None
+    fitting = [
+        each.spec
+        for each in routes.values()
+        if name in each.spec.aliases or name == f"{each.source_name}.{each.own_id}"
+    ]
+    if not fitting:
+        fitting = [routes[tool_id].spec for tool_id in by_name.get(folded(name), ())]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def with_families(
+    routes: dict[str, Route], by_name: Mapping[str, Sequence[str]], away: Collection[str]
+) -> dict[str, Route]:
+    """The routes, each tool with its counterparts, if it has any."""
+
+    def named(name: str) -> str | None:
+        spec = meant_by(name, routes, by_name, away)
+        return None if spec is None else spec.id
+
+    found = families((route.spec for route in routes.values()), named)
+    with_some = {
+        tool_id: route._replace(spec=route.spec.put(counterparts=found[tool_id]))
+        for tool_id, route in routes.items()
+        if tool_id in found
+    }
+    return {**routes, **with_some} if with_some else routes

@@ -1,0 +1,121 @@
+"""What a call would do over again that another tool has done, one that is declared to do the very same thing.
+
+A plan that calls both has chosen both. A later plan, or recovery, that calls the one where the other has had its effect has not said that it
+means a second one. The outputs of two tools are not alike, so it is never answered with what the other gave: it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from replan.core.again.like_calls import is_meant_again
+from replan.core.calls.site import Slot
+from replan.core.calls.told_alike import Told
+from replan.core.state.progress import CallState, StepState
+from replan.core.state.task import State
+from replan.core.state.written import words_of
+from replan.core.types import JsonObject, Step, ToolSpec
+from replan.core.words import beginning, text_of
+
+_SHOWN = 160
+"""Characters of a failure, or of parameters, in a hint."""
+Resolve = Callable[[str], ToolSpec | None]
+
+
+class Done(NamedTuple):
+    """An effect that a call would have over again."""
+
+    call: CallState
+    failed: CallState | None = None
+    """It had failed as it is written now, and `call` was made in its place."""
+
+    @property
+    def sure(self) -> bool:
+        return self.call.status == "succeeded"
+
+
+def done_by_others(
+    state: State, tool: ToolSpec, told: Told, before: int, resolve: Resolve, planned: Step | None = None
+) -> Iterator[Done]:
+    """What was done before this version of the plan by tools that do the same, where nothing tells it from such a call.
+
+    `planned`: the step that makes it; what was planned beside it in the same words was chosen together with it.
+    """
+    for name in tool.counterparts:
+        for call in state.made_like(name, resolve(name), told):
+            done = state.effect_for(call, before, tool) if call.plan < before else None
+            if done is None or done.plan >= before:
+                continue
+            if planned is None or not state.was_planned_beside(planned, call):
+                yield Done(done, None if done is call else call)
+
+
+def planned_by_others(
+    state: State, step: Step, slot: Slot, tool: ToolSpec, known: JsonObject, resolve: Resolve
+) -> list[Done]:
+    """The same of a call of a plan that has not begun. `known`: what is known of its parameters."""
+    if not tool.counterparts or tool.effect != "once":
+        return []
+    needed = (*words_of(step, slot), *tool.parameters.get("required", ()))
+    told = Told.of(tool, known, [name for name in needed if name not in known])
+    return list(done_by_others(state, tool, told, state.plans + 1, resolve, step))
+
+
+def done_before(
+    state: State, step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject, resolve: Resolve
+) -> list[Done]:
+    """The same of a call that is about to be made. One that recovery has changed is held against all that was done beside it, too,
+    unless it only does by another tool what failed there."""
+    if not tool.counterparts or tool.effect != "once" or state.begun is None:
+        return []
+    known = step.calls.get(slot)
+    if known is not None and known.status != "failed":
+        return []  # it is under way
+    mine = step.healing
+    changed = step.meant > state.begun.version or (mine is not None and slot in mine.overrides)
+    if step.meant < 2 and not changed:
+        return []
+    told = Told.of(tool, parameters)
+    if not changed:
+        before = min(step.meant, state.begun.version)
+        return list(done_by_others(state, tool, told, before, resolve, step.step))
+    failures = mine.failures() if mine is not None else ()
+    if any(told.is_like(Told.of(resolve(one.tool_id), one.parameters)) for one in failures):
+        return []
+    return list(done_by_others(state, tool, told, state.plans + 1, resolve))
+
+
+def unsaid(step: Step, slot: Slot, tool: ToolSpec, done: list[Done]) -> str:
+    """Why this call is not made, where others have done it: the plan does not say that it is meant again, or first it has to be known what one
+    of them did. Empty if nothing is in its way."""
+    again = is_meant_again(step, slot.action_id)
+    asked = [one for one in done if not (again and one.sure)]
+    return told_done(tool, asked[0]) if asked else ""
+
+
+def told_done(tool: ToolSpec, done: Done) -> str:
+    """Asks what is meant by a call of this tool."""
+    call, failed = done
+    if call.status == "succeeded":
+        doubt = ""
+    elif call.status == "unknown":
+        doubt = ", nobody knows whether it took effect"
+    else:
+        doubt = ", which is still under way"
+    if failed is None:
+        what = f"step {call.step_id!r} has done this with {_shown(call)}{doubt}"
+    else:
+        why = f" ({beginning(failed.fault.message, _SHOWN)})" if failed.fault is not None else ""
+        what = (
+            f"step {failed.step_id!r} has meant this with {_shown(failed)}, which failed{why}; since then step {call.step_id!r} has made "
+            f"{_shown(call)} in its place{doubt}"
+        )
+    return (
+        f"{what}, and {(failed or call).tool_id!r} and {tool.id!r} do the same: leave it out if that is the effect that is wanted, write the value "
+        "that is meant if it is another effect, or say `repeat: true`, with its `repeat_reason`, if it is wanted once more"
+    )
+
+
+def _shown(call: CallState) -> str:
+    return f"{call.tool_id!r} ({beginning(text_of(call.parameters), _SHOWN)})"

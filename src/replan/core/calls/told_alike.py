@@ -1,0 +1,158 @@
+"""Calls of tools that do the very same thing, held against each other by what they are told.
+
+Of each counts what tells its own calls apart (`core.calls.telling`). Parameters of one name mean the same thing, with the default for one that is
+left out. Those that only one of two tools has say nothing, but where each requires some: then they are named otherwise (`to`, `recipient`), and it
+is their values that are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import chain
+from typing import Any, NamedTuple
+from unicodedata import normalize
+
+from replan.core.calls.telling import Telling
+from replan.core.data.canonical import one_form
+from replan.core.ids import canonical, digest
+from replan.core.memo import ByIdentity
+from replan.core.secrets import holds_lost, is_mask, reveal_known
+from replan.core.types import JsonObject, ToolSpec
+from replan.core.walk import every
+
+_MOST = 200
+"""Calls that one is held against, the latest first, where no parameter of the same name finds them."""
+_SHORT = 200
+_UNKNOWN = ""
+"""Stands for a value that cannot be seen any more: it may be any."""
+_NOTHING = "-"
+"""Stands for what is left out, or null."""
+_NONE: Sequence[int] = ()
+_telling = ByIdentity[Telling](Telling.of)
+
+
+class Told(NamedTuple):
+    """What one call is told."""
+
+    names: frozenset[str]
+    """Those parameters of its tool that tell its calls apart."""
+    required: frozenset[str]
+    values: JsonObject
+    """In their one form, defaults included."""
+    keys: dict[str, str]
+    """By name: what is the same for the same value."""
+    given: frozenset[str]
+    """Those that are not left to their default."""
+    open: frozenset[str] = frozenset()
+    """Those that are given something which is not known yet."""
+
+    @classmethod
+    def of(cls, tool: ToolSpec | None, parameters: JsonObject, open_: Iterable[str] = ()) -> Told:
+        """A call of this tool; None: it is not here any more. `open_`: parameters that have a value which is not known yet."""
+        parameters = reveal_known(parameters)
+        if tool is None:
+            names = frozenset(parameters)
+            return cls(names, names, parameters, _keys(parameters), names)
+        telling, top = _telling(tool), {*parameters, *open_}
+        values = telling.parts(one_form(tool.parameters, parameters))
+        names = frozenset(tool.unique_by) or frozenset(tool.parameters.get("properties", ())) | top
+        names -= telling.silent
+
+        def among(tops: Iterable[str]) -> frozenset[str]:
+            return frozenset(name for name in names if name.partition(".")[0] in tops)
+
+        given = {name for name in parameters if parameters[name] is not None}
+        needed = {*tool.parameters.get("required", ())}
+        return cls(names, among(needed), values, _keys(values), among(given), among({*open_}))
+
+    def is_like(self, other: Told) -> bool:
+        """True if nothing that both are told tells them apart."""
+        told = [name for name in self.names & other.names if name in self.given or name in other.given]
+        if any(name in self.open or not _same(self._key(name), other._key(name)) for name in told):
+            return False
+        weak = not any(isinstance(self.values.get(name), str) for name in told)
+        mine, theirs = self._own(other, weak=weak), other._own(self, weak=weak)
+        if not (mine and theirs):
+            return True
+        return self.open.isdisjoint(mine) and _in_common(self._at(mine), other._at(theirs))
+
+    def _key(self, name: str) -> str:
+        return self.keys.get(name, _NOTHING)
+
+    def _own(self, other: Told, *, weak: bool) -> frozenset[str]:
+        """The parameters that the other's tool lacks, as far as they tell which call it is. `weak`: what both have says little."""
+        needed = self.required - other.names
+        return needed or ((self.given | self.open) - other.names if weak else frozenset())
+
+    def _at(self, names: Iterable[str]) -> list[Any]:
+        return [one for name in names for one in every(self.values.get(name))]
+
+
+def _same(one: str, other: str) -> bool:
+    return one == other or _UNKNOWN in (one, other)
+
+
+def _in_common(mine: Sequence[Any], theirs: Sequence[Any]) -> bool:
+    """True if the one holds all texts of the other; where not both have any, all numbers."""
+    texts = [{one for one in values if isinstance(one, str)} for values in (mine, theirs)]
+    if any(is_mask(one) for one in (*texts[0], *texts[1])):
+        return True
+    kinds = (
+        texts
+        if all(texts)
+        else [{_key(one) for one in values if _is_plain(one)} for values in (mine, theirs)]
+    )
+    smaller, larger = sorted(kinds, key=len)
+    return smaller <= larger
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _keys(values: JsonObject) -> dict[str, str]:
+    return {name: _key(value) for name, value in values.items()}
+
+
+def _key(value: Any) -> str:
+    if value is None:
+        return _NOTHING
+    if holds_lost(value) or (isinstance(value, str) and is_mask(value)):
+        return _UNKNOWN
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"={Decimal(str(value)).normalize():f}"
+    if isinstance(value, str) and len(value) <= _SHORT:
+        return f"={normalize('NFC', value)}"
+    return digest(canonical(value))
+
+
+@dataclass(slots=True)
+class CallsTold:
+    """The calls of one tool by what they are told, in their order; it keeps what it has found of them."""
+
+    _told: list[Told] = field(default_factory=list)
+    _names: set[str] = field(default_factory=set)
+    _by: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return len(self._told)
+
+    def learn(self, tool: ToolSpec | None, since: Iterable[JsonObject]) -> None:
+        """Go through the calls that were made since, by their parameters."""
+        for told in (Told.of(tool, parameters) for parameters in since):
+            for name in told.names:
+                self._by.setdefault((name, told._key(name)), []).append(len(self._told))
+            self._names |= told.names
+            self._told.append(told)
+
+    def like(self, call: Told) -> Iterator[int]:
+        """Those that nothing tells from this one, the latest first."""
+        known = [name for name in call.given & self._names - call.open if call.keys[name] != _UNKNOWN]
+        found = [[self._by.get((name, key), _NONE) for key in (call.keys[name], _UNKNOWN)] for name in known]
+        latest = range(self.count - 1, max(-1, self.count - 1 - _MOST), -1)
+        fewest = min(found, key=lambda lists: sum(map(len, lists)), default=None)
+        looked_at = sorted(chain(*fewest), reverse=True) if fewest is not None else latest
+        return (at for at in looked_at if call.is_like(self._told[at]))
