@@ -113,6 +113,15 @@ def test_items_of_a_list_that_are_one_effect_are_made_once() -> None:
     assert sorted(one["invoice"] for one in bank.paid) == ["7", "8"]
 
 
+def test_without_a_value_for_what_tells_them_apart_all_parameters_do() -> None:
+    bank = Bank("as_")
+    ran = bank.run([pay("p", invoice="7"), pay("q", invoice="8"), pay("r", invoice="9", as_="me")])
+    assert ran.result.is_success
+    bank = Bank("as_")
+    bank.run([pay("p", invoice="7"), LOOK], [pay("q", invoice="8"), pay("r", "q", invoice="7", as_="me")])
+    assert [one["invoice"] for one in bank.paid] == ["7", "8", "7"]
+
+
 # ── by later plans ──
 
 

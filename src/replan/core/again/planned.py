@@ -192,7 +192,8 @@ class PlannedAgain:
         if not one.tool.unique_by or (one.base and self.state.ledger.is_done(one.base)):
             return ""
         told = Telling.of(one.tool).parts(one.written)
-        if has_references(list(told.values())) or any(value is None for value in told.values()):
+        by_metadata = any(name not in one.written for name in one.tool.parameters.get("required", ()))
+        if has_references(list(told.values())) or (by_metadata and None in told.values()):
             return ""
         for call in self.state.made_of(one.tool, one.written):
             if call.status in ("succeeded", "unknown") and not call.reused:

@@ -35,9 +35,13 @@ class Telling(NamedTuple):
         return cls(tool, found if len(found) < len(_properties(tool)) else frozenset())
 
     def parts(self, parameters: JsonObject) -> JsonObject:
-        """Those parameters that do, without what in them does not; the same object if that is all."""
+        """Those parameters that do, without what in them does not; the same object if that is all.
+
+        Where none of those is given by which a tool tells its effects apart, all parameters do.
+        """
         if self.tool.unique_by:
-            return {path: _at(path, parameters, self.tool) for path in self.tool.unique_by}
+            told = {path: _at(path, parameters, self.tool) for path in self.tool.unique_by}
+            return told if any(value is not None for value in told.values()) else parameters
         found = {
             name: without_credentials(value) for name, value in parameters.items() if name not in self.silent
         }

@@ -26,8 +26,8 @@ def prints_of(
     """The print of the whole plan, and of what of it has not succeeded (the same where all has).
 
     `known`: labels of steps that earlier plans had, by which references to them are understood. `done`: those of them
-    that succeeded; a step that is to do the same once more (`repeat`) is another one each time, and so is one that stands for another one
-    (`instead_of`): the plan is judged otherwise.
+    that succeeded; a step that is to do the same once more (`repeat`) is another one each time. One that stands for another one
+    (`instead_of`) is so where that is not the same call: the plan is judged otherwise.
     """
     labels = labels_of(plan, known or {})
     before = (
@@ -37,9 +37,9 @@ def prints_of(
         if step.repeat or any(action.repeat for action in step.actions):
             label = labels[step.step_id]
             labels[step.step_id] = digest(f"again\x00{label}\x00{before[label]}")
-        if step.instead_of:
-            stands = [labels[step.step_id], *sorted(step.instead_of)]
-            labels[step.step_id] = digest("instead\x00" + canonical(stands))
+        label = labels[step.step_id]
+        if failed := {(known or {}).get(name, name) for name in step.instead_of} - {label}:
+            labels[step.step_id] = digest("instead\x00" + canonical([label, *sorted(failed)]))
     left = [labels[step.step_id] for step in plan.steps if step.step_id not in succeeded]
     whole = digest("whole\x00" + canonical(sorted(labels.values())))
     return whole, digest("open\x00" + canonical(sorted(left))) if left else whole

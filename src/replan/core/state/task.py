@@ -205,8 +205,9 @@ class State:
     _restated: Restated | None = field(default=None, compare=False, repr=False)
     """The calls in `made` by how they were written, as far as somebody has asked."""
     _instead: dict[ToolId, MadeInstead] = field(default_factory=dict, compare=False, repr=False)
-    _unique: Unique = field(default_factory=Unique, compare=False, repr=False)
     """The failed ones among them, and what was made instead."""
+    _unique: Unique = field(default_factory=Unique, compare=False, repr=False)
+    """All of them, by what their tools say tells them apart."""
     taken_back: tuple[int, Any] | None = field(default=None, compare=False, repr=False)
     """What the plan of this version leaves out of what was done; None: not looked at."""
     _told: dict[ToolId, CallsTold] = field(default_factory=dict, compare=False, repr=False)
