@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from thorough import examples
 How = Literal["full", "from", "more"]
 """How the next plan comes: all anew, from the step that failed, or as a next part."""
 HOW: tuple[How, ...] = ("full", "from", "more")
+WHO = ("Ann", "Bob", "Cid", "Dan")
 AGAIN = {"repeat": True, "repeat_reason": "she is owed it twice"}
 END = {"problem_nature": "external", "should_replan": False, "reflection_text": "x"}
 
@@ -39,6 +41,8 @@ class Bank:
     def __init__(self, *, moved: Sequence[str] = (), silent: Sequence[str] = ()) -> None:
         self.moved, self.silent = moved, silent
         self.paid: list[str] = []
+        self._owed = itertools.count(5)
+        self._names = iter(WHO)
 
     def pay(self, parameters: Any) -> Any:
         who = parameters.get("to") or parameters.get("recipient")
@@ -69,6 +73,8 @@ class Bank:
             "who": FakeTool(
                 output=lambda parameters: {"name": parameters["of"]}, parameters=fields("of"), effect="reads"
             ),
+            "owed": FakeTool(output=lambda _: next(self._owed), effect="reads", spec={"volatile": True}),
+            "next": FakeTool(output=lambda _: next(self._names), effect="reads", spec={"volatile": True}),
             "tell": FakeTool(output=self.tell, parameters=fields("to"), effect="once"),
         }
 
@@ -184,14 +190,61 @@ def test_however_the_two_are_written(first: Any, then: Any, paid: list[str], how
 
 
 @pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("before", [pays("p"), *looked_up("p")[1:]])
-def test_what_only_values_tell_is_asked_at_run_time(before: dict[str, Any], how: How) -> None:
+def test_what_only_values_tell_is_asked_at_run_time(how: How) -> None:
     bank = Bank()
-    first = looked_up("p") if before["parameters"]["to"] != "Ann" else [before]
-    ran = bank.run([first, looked_up("q", tool="wire")], how)
+    ran = bank.run([[pays("p")], looked_up("q", tool="wire")], how)
     assert bank.paid == ["Ann"]
     (fault,) = {one.error.message for one in ran.events("step_reflected", step_id="q")}
     assert "step 'p' has done this with 'pay'" in fault
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("again", ["${wp.output.name}", "${wq.output.name}", "Ann"])
+def test_what_is_read_of_what_is_done_or_in_the_same_words_is_asked_with_the_plan(
+    again: str, how: How
+) -> None:
+    bank = Bank()
+    then = [pays("q", again, "wire")] if "wq" not in again else looked_up("q", tool="wire")
+    ran = bank.run([looked_up("p"), then], how)
+    assert bank.paid == ["Ann"]
+    assert bool(ran.events("plan_rejected")) == (how != "more" or "wq" not in again)
+    assert "step 'p' has done this with 'pay'" in told(ran)[0]
+
+
+def owes(name: str, tool: str, **more: Any) -> list[dict[str, Any]]:
+    """What Ann owes is more at each look."""
+    owed = step(f"o{name}", "owed", **more)
+    return [owed, step(name, tool, parameters={"to": "Ann", "cents": f"${{o{name}.output}}"})]
+
+
+def next_one(name: str, tool: str, **more: Any) -> list[dict[str, Any]]:
+    return [step(f"n{name}", "next", **more), pays(name, f"${{n{name}.output}}", tool)]
+
+
+@pytest.mark.parametrize("how", ["full", "from"])
+@pytest.mark.parametrize("written", [owes, next_one])
+def test_what_a_reading_gives_is_no_choice_of_the_plan(written: Any, how: How) -> None:
+    bank = Bank()
+    ran = bank.run([written("p", "pay"), written("q", "wire")], how)
+    assert len(bank.paid) == 1
+    assert ran.events("plan_rejected")
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "how"),
+    [
+        pytest.param(next_one("p", "pay"), next_one("q", "wire"), "more", id="one by one, in parts"),
+        pytest.param(
+            next_one("p", "pay"), next_one("q", "wire", **AGAIN), "full", id="the next one, said so"
+        ),
+        pytest.param(looked_up("p"), looked_up("q", "Bob", "wire"), "full", id="another reading"),
+    ],
+)
+def test_another_reading_is_another_effect(first: Any, then: Any, how: How) -> None:
+    bank = Bank()
+    ran = bank.run([first, then], how)
+    assert sorted(bank.paid) == ["Ann", "Bob"]
+    assert not told(ran)
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -365,7 +418,6 @@ def test_recovery_takes_a_substitute_for_the_second_of_two_like_payments() -> No
     assert ran.result.is_success
 
 
-WHO = ("Ann", "Bob", "Cid", "Dan")
 TOOLS = ("pay", "wire", "sepa")
 
 

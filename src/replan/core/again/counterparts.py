@@ -13,8 +13,9 @@ from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
 from replan.core.calls.told_alike import Told
 from replan.core.state.progress import CallState, StepState
+from replan.core.state.restated import by_readings, is_read_otherwise
 from replan.core.state.task import State
-from replan.core.state.written import words_of
+from replan.core.state.written import Form, words_of
 from replan.core.types import JsonObject, Step, ToolSpec
 from replan.core.words import beginning, text_of
 
@@ -35,31 +36,74 @@ class Done(NamedTuple):
         return self.call.status == "succeeded"
 
 
-def done_by_others(
-    state: State, tool: ToolSpec, told: Told, before: int, resolve: Resolve, planned: Step | None = None
+class _Written(NamedTuple):
+    """A call as a plan writes it."""
+
+    step: Step
+    tool: ToolSpec
+    told: Told
+    forms: dict[str, Form]
+    """How what it is told is written."""
+    meant: int
+    goes_on: bool
+    """It is of a part that goes on from another: a reading that gives something else makes it another effect."""
+
+    @property
+    def read(self) -> frozenset[str]:
+        """What the plan has not chosen itself; nothing, where only readings tell which call it is and the plan makes one of them again."""
+        again = any(form.again or form.cone.again for form in self.forms.values())
+        if again and by_readings(self.forms, self.told.values, self.tool):
+            return frozenset()
+        return frozenset(name for name, form in self.forms.items() if form.shown)
+
+    def may_be(self, state: State, call: CallState, theirs: Told, tool: ToolSpec | None) -> bool:
+        """True if no plan has chosen what differs between it and this call, which is of that tool."""
+        if not (differing := self.told.differing(theirs)):
+            return True
+        same = (self.told.names & theirs.names) - differing
+        if tool is None or (self.goes_on and is_read_otherwise(self.forms, differing, same)):
+            return False
+        return state.restated.chosen_alike(differing, self.forms, call, tool, self.meant)
+
+
+def _done_by_others(
+    state: State, tool: ToolSpec, told: Told, before: int, resolve: Resolve, written: _Written | None = None
 ) -> Iterator[Done]:
     """What was done before this version of the plan by tools that do the same, where nothing tells it from such a call.
 
-    `planned`: the step that makes it; what was planned beside it in the same words was chosen together with it.
+    `written`: how a plan writes it; what was planned beside it in the same words was chosen together with it.
     """
+    read = written.read if written is not None else frozenset[str]()
     for name in tool.counterparts:
-        for call in state.made_like(name, resolve(name), told):
+        other = resolve(name)
+        for call, theirs in state.made_like(name, other, told, read):
             done = state.effect_for(call, before, tool) if call.plan < before else None
             if done is None or done.plan >= before:
                 continue
-            if planned is None or not state.was_planned_beside(planned, call):
+            if written is None or not (
+                state.was_planned_beside(written.step, call) or not written.may_be(state, call, theirs, other)
+            ):
                 yield Done(done, None if done is call else call)
 
 
 def planned_by_others(
-    state: State, step: Step, slot: Slot, tool: ToolSpec, known: JsonObject, resolve: Resolve
+    state: State,
+    step: Step,
+    slot: Slot,
+    tool: ToolSpec,
+    known: JsonObject,
+    forms: dict[str, Form],
+    resolve: Resolve,
+    *,
+    goes_on: bool,
 ) -> list[Done]:
     """The same of a call of a plan that has not begun. `known`: what is known of its parameters."""
     if not tool.counterparts or tool.effect != "once":
         return []
     needed = (*words_of(step, slot), *tool.parameters.get("required", ()))
     told = Told.of(tool, known, [name for name in needed if name not in known])
-    return list(done_by_others(state, tool, told, state.plans + 1, resolve, step))
+    written = _Written(step, tool, told, forms, state.plans + 1, goes_on)
+    return list(_done_by_others(state, tool, told, state.plans + 1, resolve, written))
 
 
 def done_before(
@@ -78,12 +122,14 @@ def done_before(
         return []
     told = Told.of(tool, parameters)
     if not changed:
+        forms = state.restated.forms_of(step.step, slot, state.plans, tool, parameters)
+        written = _Written(step.step, tool, told, forms, step.meant, step.meant in state.continued)
         before = min(step.meant, state.begun.version)
-        return list(done_by_others(state, tool, told, before, resolve, step.step))
+        return list(_done_by_others(state, tool, told, before, resolve, written))
     failures = mine.failures() if mine is not None else ()
     if any(told.is_like(Told.of(resolve(one.tool_id), one.parameters)) for one in failures):
         return []
-    return list(done_by_others(state, tool, told, state.plans + 1, resolve))
+    return list(_done_by_others(state, tool, told, state.plans + 1, resolve))
 
 
 def unsaid(step: Step, slot: Slot, tool: ToolSpec, done: list[Done]) -> str:

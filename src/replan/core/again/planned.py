@@ -75,7 +75,7 @@ class PlannedAgain:
                 text = self._before(name, once, calls)
             else:
                 text = self._behind(name, once, calls) or self._undone(once)
-            if text := text or self._too_often(name, mine, calls, often):
+            if text := text or self._too_often(name, mine, calls, often, wrote):
                 yield text
                 continue
             told = {one.slot: text for one in once if often[one.base] == 1 and (text := self._instead(one))}
@@ -84,7 +84,7 @@ class PlannedAgain:
                 for one in once
                 if (text := self._had(one) or self._restated(one, wrote, volatile))
             }
-            told = told or {one.slot: text for one in once if (text := self._done_by_others(one))}
+            told = told or {one.slot: text for one in once if (text := self._done_by_others(one, wrote))}
             if told:
                 slot, text = next(iter(told.items()))
                 yield f"step {name!r}{_places(list(told))}: {of_this_alone(once[0].step, slot)}{text}"
@@ -146,6 +146,7 @@ class PlannedAgain:
         mine: Sequence[Call],
         calls: Mapping[StepId, Sequence[Call]],
         often: Mapping[str, int],
+        wrote: Written,
     ) -> str:
         """A call that says `repeat` and that nobody has agreed to make so often. Of several like ones that shows when they are called."""
         if name in self.state.steps:
@@ -154,7 +155,7 @@ class PlannedAgain:
             if not one.again or one.tool.effect != "once" or often[one.base] != 1 or one.step.when:
                 continue
             acts = self.goes_on and any(other in calls for other in self.graph.upstream(name))
-            alike = {one.base, *(base_of(other.call.key) for other in self._by_others(one))}
+            alike = {one.base, *(base_of(other.call.key) for other in self._by_others(one, wrote))}
             if text := planned_too_often(self.state, one.tool, alike, goes_on=self.goes_on, acts=acts):
                 return f"step {name!r}{_places([one.slot])}: {text}"
         return ""
@@ -200,15 +201,24 @@ class PlannedAgain:
                 return told_unique(call.step_id, one.tool)
         return ""
 
-    def _by_others(self, one: Call) -> list[Done]:
+    def _by_others(self, one: Call, wrote: Written) -> list[Done]:
+        if not one.tool.counterparts:
+            return []
+        state, parts = self.state, self.state.restated.telling(one.tool).parts
+        names = tuple(words_of(one.step, one.slot))
+        forms = wrote.forms(one.step, state.plans + 1, one.slot, names, parts)
+        if not all(form.cone.effects.isdisjoint(self._effects) for form in forms.values()):
+            forms = {}  # what is told of another effect is another, too
         known = one.values if one.known is None else one.known
-        return planned_by_others(self.state, one.step, one.slot, one.tool, known, self.resolve)
+        return planned_by_others(
+            state, one.step, one.slot, one.tool, known, forms, self.resolve, goes_on=self.goes_on
+        )
 
-    def _done_by_others(self, one: Call) -> str:
+    def _done_by_others(self, one: Call, wrote: Written) -> str:
         """A call that another tool has made, one that does the same."""
         if one.base and self.state.ledger.is_done(one.base):
             return ""
-        return unsaid(one.step, one.slot, one.tool, self._by_others(one))
+        return unsaid(one.step, one.slot, one.tool, self._by_others(one, wrote))
 
     def _restated(self, one: Call, wrote: Written, volatile: Collection[str]) -> str:
         """A done call whose references come to something else by now: by readings that are made anew, or an effect had once more."""

@@ -7,7 +7,7 @@ is their values that are compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain
@@ -67,16 +67,26 @@ class Told(NamedTuple):
         needed = {*tool.parameters.get("required", ())}
         return cls(names, among(needed), values, _keys(values), among(given), among({*open_}))
 
-    def is_like(self, other: Told) -> bool:
-        """True if nothing that both are told tells them apart."""
-        told = [name for name in self.names & other.names if name in self.given or name in other.given]
-        if any(name in self.open or not _same(self._key(name), other._key(name)) for name in told):
+    def differing(self, other: Told) -> frozenset[str]:
+        """What both are told, and not the same."""
+        told = self._in_both(other)
+        return frozenset(
+            name for name in told if name in self.open or not _same(self._key(name), other._key(name))
+        )
+
+    def is_like(self, other: Told, but_for: Collection[str] = ()) -> bool:
+        """True if nothing that both are told tells them apart, `but_for` these."""
+        if not self.differing(other).issubset(but_for):
             return False
-        weak = not any(isinstance(self.values.get(name), str) for name in told)
+        weak = not any(isinstance(self.values.get(name), str) for name in self._in_both(other))
         mine, theirs = self._own(other, weak=weak), other._own(self, weak=weak)
         if not (mine and theirs):
             return True
         return self.open.isdisjoint(mine) and _in_common(self._at(mine), other._at(theirs))
+
+    def _in_both(self, other: Told) -> list[str]:
+        given = self.given | self.open | other.given
+        return [name for name in self.names & other.names if name in given]
 
     def _key(self, name: str) -> str:
         return self.keys.get(name, _NOTHING)
@@ -148,11 +158,13 @@ class CallsTold:
             self._names |= told.names
             self._told.append(told)
 
-    def like(self, call: Told) -> Iterator[int]:
-        """Those that nothing tells from this one, the latest first."""
-        known = [name for name in call.given & self._names - call.open if call.keys[name] != _UNKNOWN]
+    def like(self, call: Told, but_for: Collection[str] = ()) -> Iterator[tuple[int, Told]]:
+        """Those that nothing tells from this one, the latest first; `but_for`: these may differ."""
+        telling = (call.given & self._names).difference(call.open, but_for)
+        known = [name for name in telling if call.keys[name] != _UNKNOWN]
         found = [[self._by.get((name, key), _NONE) for key in (call.keys[name], _UNKNOWN)] for name in known]
         latest = range(self.count - 1, max(-1, self.count - 1 - _MOST), -1)
         fewest = min(found, key=lambda lists: sum(map(len, lists)), default=None)
         looked_at = sorted(chain(*fewest), reverse=True) if fewest is not None else latest
-        return (at for at in looked_at if call.is_like(self._told[at]))
+        found_there = ((at, self._told[at]) for at in looked_at)
+        return ((at, told) for at, told in found_there if call.is_like(told, but_for))

@@ -225,6 +225,25 @@ class Restated:
             if done is not None:
                 yield done, call, self._forms[tool.id, at]
 
+    def forms_of(
+        self, step: Step, slot: Slot, version: int, tool: ToolSpec, names: Iterable[str]
+    ) -> dict[str, Form]:
+        """How what tells this call from others is written in the plan of this version."""
+        return self._written.forms(step, version, slot, tuple(names), self.telling(tool).parts)
+
+    def chosen_alike(
+        self, names: Collection[str], mine: Mapping[str, Form], call: CallState, tool: ToolSpec, meant: int
+    ) -> bool:
+        """True if nothing that plans have written tells these parameters from those of the call, which is of this tool."""
+        step = self.words(call.step_id, call.plan)
+        theirs = self.forms_of(step, call.slot, call.plan, tool, call.parameters) if step is not None else {}
+        return all(
+            name in mine
+            and mine[name].may_be(theirs.get(name))
+            and not self._tells_of_another(mine[name], meant)
+            for name in names
+        )
+
     def telling(self, tool: ToolSpec) -> Telling:
         """What tells the calls of the tool apart."""
         known = self._telling.get(tool.id)
@@ -327,15 +346,15 @@ def _is_next(
     """
     if not (by_readings(mine, values, tool) and all(name in values for name in same)):
         return False
-    return _is_read_otherwise(mine, differing, same)
+    return is_read_otherwise(mine, differing, same)
 
 
 def _is_another(like: _Like, mine: dict[str, Form], apart: Collection[str]) -> bool:
     """True if a reading has given another value for what tells such calls apart: the next mail that is answered in the same words."""
-    return _is_read_otherwise(mine, [name for name in like.differing if name in apart], like.same)
+    return is_read_otherwise(mine, [name for name in like.differing if name in apart], like.same)
 
 
-def _is_read_otherwise(mine: dict[str, Form], differing: Sequence[str], same: Sequence[str]) -> bool:
+def is_read_otherwise(mine: Mapping[str, Form], differing: Iterable[str], same: Iterable[str]) -> bool:
     """True if readings have given something else for these, and none but them the same for others."""
     other = frozenset[StepId]().union(*(mine[name].cone.readings for name in differing))
     told = (mine[name].cone.readings for name in same if name in mine)

@@ -398,14 +398,17 @@ class State:
         mended = self.mended({base_of(call.key)}, before)
         return mended[1] if mended is not None else self._instead_of(call, before, tool)
 
-    def made_like(self, tool_id: ToolId, spec: ToolSpec | None, told: Told) -> Iterator[CallState]:
-        """The `once` calls of this tool that nothing tells from such a one, the latest first. `spec`: None, if it is not here any more."""
+    def made_like(
+        self, tool_id: ToolId, spec: ToolSpec | None, told: Told, but_for: Collection[str] = ()
+    ) -> Iterator[tuple[CallState, Told]]:
+        """The `once` calls of this tool that nothing tells from such a one, the latest first; `but_for`: these may differ. `spec`: None,
+        if it is not here any more."""
         if (made := self.made.get(tool_id)) is None:
             return
         known = self._told.setdefault(tool_id, CallsTold())
         known.learn(spec, [one.parameters for one in made[known.count :]])
-        for at in known.like(told):
-            yield made[at]
+        for at, theirs in known.like(told, but_for):
+            yield made[at], theirs
 
     def _tried(self, tool_id: ToolId) -> MadeInstead:
         return self._instead.setdefault(tool_id, MadeInstead())
