@@ -253,13 +253,32 @@ def tools(folder: Path, names: list[str]) -> list[Any]:
         note(what)
         return what
 
+    @tool(effect="once")
+    def grind(what: str, secs: float) -> str:
+        """Hold the interpreter, so that no thread of the process runs, and compute."""
+        import time
+
+        began = time.perf_counter()
+        sum(range(10_000_000))
+        sum(range(int(10_000_000 * secs / (time.perf_counter() - began))))
+        note(what)
+        return what
+
+    @tool(effect="repeatable")
+    def stall(what: str, secs: float) -> str:
+        """Hold the interpreter, and do nothing."""
+        import ctypes
+
+        ctypes.PyDLL(None).usleep(int(secs * 1e6))
+        return what
+
     @tool(effect="once", requires_approval=True)
     async def pay(what: str) -> str:
         """Ask a person first."""
         note(what)
         return what
 
-    every = {one.__name__: one for one in (do, do_at_gate, hold, nap, block, pay)}
+    every = {one.__name__: one for one in (do, do_at_gate, hold, nap, block, grind, stall, pay)}
     return [every[name] for name in names or every]
 
 

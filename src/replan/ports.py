@@ -845,6 +845,8 @@ class Database(Protocol):
     shown: str
     holder: int
     """What a task's row names its driver by."""
+    given: Mapping[str, Any]
+    """What another process connects with, the password included."""
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         """Run it in that thread."""

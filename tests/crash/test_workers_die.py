@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import platform
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 
 import workers as world
 from postgres_server import PostgresServer
+from replan.engine.procrastinate.busy_watch import computed
 from tcp_proxy import TcpProxy
 from workers import SECS, Workers, step
 
@@ -197,6 +200,47 @@ async def test_what_does_not_end_in_time_is_cut_off_and_handed_over(workers: Wor
         assert first.left_cleanly
         again.let_go()
         await check_succeeded(replan, task_id)
+
+
+async def test_a_tool_that_computes_and_lets_no_thread_run_does_not_lose_the_task(workers: Workers) -> None:
+    first = workers.start(takeover=4.0)
+    async with submitter(workers) as replan:
+        beside = await submitted(replan, step("b", "hold"))
+        held = await arrives(workers)
+        task_id = await submitted(replan, step("a", "grind", secs=4.5))
+        while (await replan.summary(task_id)).status == "queued":
+            pass
+        workers.start(takeover=4.0)
+        await check_succeeded(replan, task_id)
+        held.let_go()
+        await check_succeeded(replan, beside)
+    assert workers.journal() == [("a", task_id, first.pid), ("b", beside, first.pid)]
+
+
+def test_only_a_process_that_runs_is_seen_to_compute() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "import time\nprint(flush=True)\ntime.sleep(60)"], stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert computed(child.pid) is not None
+        child.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
+        assert computed(child.pid) is None
+        child.kill()
+        child.wait()
+        assert computed(child.pid) is None
+
+
+async def test_a_process_that_stands_still_with_all_its_threads_is_taken_for_gone(workers: Workers) -> None:
+    first = workers.start(takeover=2.0)
+    async with submitter(workers) as replan:
+        await submitted(replan, step("b", "hold"))
+        await arrives(workers)
+        await submitted(replan, step("a", "stall", secs=SECS))
+        second = workers.start(tools=["hold"], takeover=2.0)
+        assert (await arrives(workers)).pid == second.pid
+        first.kill()
 
 
 async def test_a_tool_that_holds_up_its_event_loop_does_not_lose_the_task(workers: Workers) -> None:

@@ -10,6 +10,9 @@ from run_tasks import FakeTool, Ran, action, bench, plan, step
 from test_run_verifiers import World, at, pays, rule, tools
 
 from replan.cli.live.picture import PictureState
+from replan.core.events import StepReady, TaskSubmitted
+from replan.errors import StaleWriter
+from replan.run.session.opening import Claimed
 from replan.testing import MemoryStore, VirtualClock, virtual_time
 
 JUMPS = [7_200.0, -7_200.0, 31_536_000.0]
@@ -215,3 +218,26 @@ def test_a_person_who_is_waited_for_in_the_middle_of_a_step_takes_none_of_its_ti
 
     (a,) = virtual_time(main()).result.steps
     assert a.duration_secs < 20
+
+
+@pytest.mark.parametrize("stood", [0.5, 20.0, -7_200.0])
+def test_a_call_is_not_made_whose_start_is_old_and_whose_task_is_another_s_by_now(stood: float) -> None:
+    """Whatever held the process up between the two: a commit, a file, a frozen process."""
+
+    async def main() -> None:
+        clock, store = SetClock(), MemoryStore()
+        made = await bench({"t": FakeTool()}, clock=clock, store=store)
+        await store.create("t", TaskSubmitted(description="Do it"), clock.now())
+        async with Claimed("t", made.service.parts) as run:
+            batch = run.record(StepReady(step_id="s"))
+            await run.durable(batch)
+            clock._set(stood)
+            await run.still_ours(batch)
+            await store.claim("t", steal=True)
+            if stood == 0.5:
+                await run.still_ours(batch)  # so soon nobody is taken for dead
+            else:
+                with pytest.raises(StaleWriter):
+                    await run.still_ours(batch)
+
+    virtual_time(main())

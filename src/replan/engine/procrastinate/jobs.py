@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from procrastinate import jobs, manager, retry
 
 from replan.core.limits.needs import Needs, lines_for
+from replan.engine.procrastinate.busy import Busy
 from replan.errors import StoreBusy, StoreError, TaskHeld
 from replan.ports import Database
 from replan.run.session.stops import HandedOver
@@ -48,6 +49,11 @@ INSERT INTO worker (number, id, name, queues, offers, concurrency, stale_secs, a
  %(clock)s::float8 - extract(epoch FROM now())::float8, %(most)s::int)
  ON CONFLICT (number) DO UPDATE SET seen = now(), id = excluded.id, offers = excluded.offers, ahead = excluded.ahead"""
 """Also of one that was taken for dead while it was frozen."""
+_STILL = """WITH w AS (UPDATE worker SET seen = now() WHERE number = %(holder)s::int AND seen > now() - make_interval(secs => stale_secs) RETURNING id)
+UPDATE procrastinate_workers p SET last_heartbeat = now() FROM w WHERE p.id = w.id"""
+"""Of one that cannot say so itself, and that nobody has taken for dead yet."""
+MOST_BUSY = 20
+"""So many times `takeover_secs` a worker may compute without a sign of life."""
 _LEAVE = """WITH w AS (DELETE FROM procrastinate_workers WHERE id = %(worker)s::bigint)
 DELETE FROM worker WHERE number = %(holder)s::int"""
 _AGAIN = "SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL)"
@@ -81,12 +87,16 @@ class Pace(NamedTuple):
     sweep: float
     poll: float
     tidy: float
+    takeover: float
 
     @classmethod
     def of(cls, takeover_secs: float) -> Pace:
         """What is lost is taken over within that: seen as lost, noticed, fetched."""
         part = takeover_secs / 30
-        return cls(beat=4 * part, stale=18 * part, sweep=3 * part, poll=min(2.0, 2 * part), tidy=60 * part)
+        return cls(
+            beat=4 * part, stale=18 * part, sweep=3 * part, poll=min(2.0, 2 * part), tidy=60 * part,
+            takeover=takeover_secs,
+        )  # fmt: skip
 
 
 class Hand(NamedTuple):
@@ -213,6 +223,12 @@ class Jobs(manager.JobManager):
             "most": hand.most,
         }
         await self._try(_BEAT, params)
+
+    async def give_signs(self) -> None:
+        """Let another process beat where a tool lets nothing of this one run."""
+        values = {"holder": self._database.holder}
+        most = MOST_BUSY * self._pace.takeover
+        await Busy(self._database.given, _STILL, values, every=self._pace.beat, most=most).give_signs()
 
     async def leave(self) -> None:
         await self._try(_LEAVE, {"holder": self._database.holder, "worker": self.me})

@@ -141,7 +141,9 @@ class Worker:
             delete_jobs="always",
             install_signal_handlers=False,
         )
-        beside = [asyncio.ensure_future(work()) for work in (jobs.beat, jobs.sweep, jobs.tidy)]
+        beside = [
+            asyncio.ensure_future(work()) for work in (jobs.beat, jobs.give_signs, jobs.sweep, jobs.tidy)
+        ]
         working = asyncio.ensure_future(worker.run())  # type: ignore[no-untyped-call]
         try:
             entered = asyncio.ensure_future(jobs.entered.wait())

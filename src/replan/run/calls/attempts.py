@@ -200,11 +200,14 @@ class Attempts:
             try:
                 if call.large:
                     given = await beside(own_copy, call.parameters)
-                if _has_to_land(call, run.state) and not run.has_landed(batch):
-                    await run.certain(batch)
+                has_to_land = _has_to_land(call, run.state)
+                if has_to_land and not run.has_landed(batch):
+                    await run.durable(batch)
                 elsewhere = None
                 if call.tool.effect == "once" and (run.unheard or _is_to_look(run.state)):
                     elsewhere = await self._elsewhere(call)
+                if has_to_land and elsewhere is None:
+                    await run.still_ours(batch)
             except asyncio.CancelledError:
                 self._take_back(call)
                 raise

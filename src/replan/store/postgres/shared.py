@@ -36,6 +36,7 @@ class Shared:
     ) -> None:
         self.shown = address.shown
         self.holder = presence.mine
+        self.given: Mapping[str, Any] = address.given
         self._address = address
         self._home = home
         self._presence = presence
