@@ -723,6 +723,21 @@ def test_who_judges_is_told_all_that_a_planner_says_beside_no_steps(answer: Any)
     assert str(list(answer.values())[-1]) in ran.model.requests[-1].turns[0].text
 
 
+def test_a_question_that_says_beside_it_what_is_done_is_put_to_a_person() -> None:
+    question = "The first part is all done. From which account is the rest to be paid?"
+
+    async def waits() -> Ran:
+        made = await bench(
+            tools(),
+            {"execution_plan": [LOOK, {"steps": [], "ask_first": question}], "evaluation": verdict()},
+        )
+        return await made.run(interactive=True)
+
+    ran = virtual_time(waits())
+    assert ran.result.status == "waiting"
+    assert ran.result.waiting_for[0].text == question
+
+
 @pytest.mark.parametrize("judge", ["model", "steps"])
 def test_a_question_beside_no_steps_is_put_to_a_person_or_is_the_reason(judge: str) -> None:
     answers = {"execution_plan": [LOOK, *[{"message": "To which address?"}] * 2]}

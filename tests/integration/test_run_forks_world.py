@@ -193,6 +193,36 @@ def test_a_person_is_asked_about_an_effect_beyond_what_others_made_as_about_any_
     assert world.sites == {"site": "two"}
 
 
+@pytest.mark.parametrize("woken", ["a yes to another call", "a hint", "a new drive", "a no"])
+def test_what_waits_for_a_yes_is_not_made_without_it_whatever_wakes_the_task(woken: str) -> None:
+    """Why it needs one, that another task has made it, is found out by the process that asks, and stands in no log."""
+
+    async def main() -> tuple[World, Ran]:
+        then = plan(
+            step("w", "write", parameters={"text": "two"}),
+            step("p", "publish", "w", parameters={"to": "site"}, **MEANT),
+            step("y", "pay", parameters={"to": "y"}, requires_approval=True),
+        )
+        world, made, _, fork = await both(
+            chain(ONE, SITE), then, policy=Policy(interactive=True, evaluation="steps")
+        )
+        name = fork.result.task_id
+        open_ = {one.tool_id: one.approval_id for one in fork.events("approval_requested")}
+        assert open_.keys() == {"publish", "pay"}
+        if woken == "a yes to another call":
+            await made.service.resolve_approval(name, open_["pay"], approved=True)
+        elif woken == "a no":
+            await made.service.resolve_approval(name, open_["publish"], approved=False)
+        elif woken == "a hint":
+            await made.service.hint(name, "mind the weather", by="Ann")
+        return world, await made.drive(name)
+
+    world, after = virtual_time(main())
+    assert Counter(world.journal)[SITE] == 1
+    assert after.result.status == "waiting"
+    assert len(after.events("approval_requested")) == 2, "nobody is asked twice"
+
+
 def test_a_doubt_that_another_task_has_settled_is_one_still_where_that_was_undone() -> None:
     async def main() -> tuple[World, Ran]:
         world = World()

@@ -160,6 +160,59 @@ def test_a_question_in_another_field_is_no_word_that_nothing_is_left(judged: boo
         assert asked == answer or QUESTION in asked
 
 
+def plan_of(**fields: str) -> Plan:
+    return Plan(plan_id="p", version=2, task_description="", steps=(), **fields)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Everything is planned; which of the two Anns is meant?",
+        "All of the first part is done. Which account is the rest to be paid from?",
+        "No further steps are possible: the card is blocked. Which card may I use?",
+        "All is done, which Ann is meant?",
+        "Which Ann is meant, or shall I do anything else?",
+        "Which Ann is meant? Everything else is planned.",
+        "Which account? Shall I do anything else?",
+    ],
+)
+def test_a_question_is_one_whatever_it_says_beside_that_is_done(question: str) -> None:
+    in_place = InPlace(rest=True, judged=True)
+    assert not in_place.nothing_is_left(plan_of(ask_first=question))
+    if question.endswith("?"):
+        assert read({"steps": [], "message": question}, rest=True, judged=True)["ask_first"] == question
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Shall I do anything else?",
+        "All is done. Is anything further wanted?",
+        "All is done, shall I do anything else?",
+    ],
+)
+def test_whether_anything_else_is_wanted_is_no_question_for_a_person(question: str) -> None:
+    assert InPlace(rest=True, judged=True).nothing_is_left(plan_of(ask_first=question))
+    assert not InPlace(rest=True).nothing_is_left(plan_of(ask_first=question)), (
+        "where nobody judges it is one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("No further action is possible because the account is frozen", False),
+        ("no more calls allowed by the bank today", False),
+        ("every payment has to be carried out by a person with a signature", False),
+        ("No further steps, since the card was declined.", False),
+        ("No further steps are required because everything is done.", True),
+        ("All steps are done already; there is nothing more to plan.", True),
+    ],
+)
+def test_why_nothing_can_be_done_is_a_refusal_and_why_nothing_need_be_is_none(said: str, left: bool) -> None:
+    assert InPlace(rest=True, judged=True).nothing_is_left(plan_of(cannot=said)) == left
+
+
 @pytest.mark.parametrize("said", ["", "  \n"])
 def test_an_empty_answer_is_asked_for_once_more_and_then_judged(said: str) -> None:
     assert read(said, again=False, rest=True, judged=True) is None

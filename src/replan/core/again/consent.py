@@ -30,7 +30,15 @@ class Asked(NamedTuple):
 def asked_of(
     state: State, step: StepState, slot: Slot, tool: ToolSpec, key: CallKey, alike: Collection[str] = ()
 ) -> Asked | None:
-    """The yes that this call needs; None if it needs none. `alike`: what else is the same effect, by what it calls."""
+    """The yes that this call needs; None if it needs none. `alike`: what else is the same effect, by what it calls.
+
+    What a person was asked, and why, is not found out anew: only that process may have known it. What the settings alone want
+    is, as they may be others by now; a person's answer holds in any case.
+    """
+    known = state.recovery
+    before = known.asked.get(key) if known is not None else None
+    if known is not None and before is not None and (before.why or key in known.approvals):
+        return Asked(before.why)
     elsewhere = bool(state.ledger.elsewhere) and base_of(key) in state.ledger.elsewhere
     if (
         step.born == 1

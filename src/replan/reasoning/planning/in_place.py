@@ -31,6 +31,7 @@ from replan.core.walk import texts_in
 from replan.reasoning.prompting.read_values import spoken
 
 _SHOWN = 1_000
+_READ = 2_000
 _MOST = 50
 _STEPS = ("steps", *INSTEAD_OF_STEPS)
 
@@ -115,7 +116,11 @@ class InPlace:
 
     def nothing_is_left(self, plan: Plan) -> bool:
         """True if a plan declines only because all is done."""
-        return self.rest and self._judged and says_nothing_is_left(plan.cannot or plan.ask_first)
+        if not (self.rest and self._judged):
+            return False
+        if plan.cannot:
+            return says_nothing_is_left(plan.cannot) and not _gives_a_reason(plan.cannot)
+        return says_nothing_is_left(plan.ask_first) and not _asks_something(plan.ask_first)
 
     def no_more(self, answer: JsonObject) -> bool:
         """True if what an answer says is still to be planned only says that nothing is."""
@@ -137,8 +142,7 @@ class InPlace:
 
     def _question(self, answer: JsonObject) -> str:
         """The question among the words of an answer that is not only whether anything else is wanted."""
-        found = (one for one in _texts(answer) if self._asks(one) and not says_nothing_is_left(_last(one)))
-        return next(found, "")
+        return next((one for one in _texts(answer) if self._asks(one) and _asks_something(one)), "")
 
     def _refuses(self, said: str) -> bool:
         found = bool(refusal_to_readers({"reasoning": said})) or _REFUSES_AT_ALL.search(said[:_SHOWN])
@@ -202,8 +206,34 @@ def _plain(text: str) -> str:
 _SENTENCE = re.compile(r"[.!:;\n]\s+|\n")
 
 
+_QUESTION = re.compile(r"[^.!:;?\n？。！：；]*[?？]")
+_ASKING = r"(?:(?:and|so|or)\s+)?(?:which|what|who|whom|whose|where|when|how|why|is|are|am|shall|should|may|can|could|do|does|will|would)\b"
+_CLAUSES = re.compile(rf",\s+(?={_ASKING})", re.IGNORECASE)
+_ASKS = re.compile(_ASKING, re.IGNORECASE)
+_REASON = re.compile(r"\b(?:because|since|due\s+to|as\s+long\s+as)\b", re.IGNORECASE)
+_HINDERED = re.compile(
+    r"\b(?:(?:im)?possible|allowed|permitted|(?:has|have|had)\s+to|must|blocked|frozen|refused|denied|forbidden)\b",
+    re.IGNORECASE,
+)
+
+
 def _last(said: str) -> str:
     return _SENTENCE.split(said.strip())[-1]
+
+
+def _asks_something(said: str) -> bool:
+    """True if one of its questions is another than whether anything else is wanted."""
+    asked: list[str] = []
+    for one in _QUESTION.findall(said[:_READ]):
+        clauses = [part.strip() for part in _CLAUSES.split(one)]
+        asked += [part for part in clauses if _ASKS.match(part)] or clauses[-1:]
+    return not all(map(says_nothing_is_left, asked or [_last(said)]))
+
+
+def _gives_a_reason(said: str) -> bool:
+    """True if words that nothing is left say also why nothing can be done, and so are a refusal."""
+    reasons = _REASON.split(said[:_READ])[1:]
+    return _HINDERED.search(said[:_READ]) is not None or not all(map(says_nothing_is_left, reasons))
 
 
 def _said(text: str) -> JsonObject | str | None:
