@@ -1,6 +1,6 @@
 """Replan as a node of a LangGraph graph: durable, with its progress in the graph's stream and a person in the loop.
 
-    pip install replan langgraph
+    pip install . langgraph                  # in a clone
     python examples/inside_langgraph.py
 
 No model is asked: the plan is given. The graph stops at an interrupt until the payment is agreed to, then goes on

@@ -1,6 +1,6 @@
 """Replan as a tool of a Pydantic AI agent: the agent talks, Replan does what has several steps.
 
-    pip install 'replan[models]'
+    pip install '.[models]'                  # in a clone
     python examples/inside_pydantic_ai.py
 
 Both models are scripted, so that it runs without any; put `Agent("openai:…")` and `Replan("openai:…")` in their place.

@@ -1,6 +1,6 @@
 """Tools that were written for LangChain, Pydantic AI and the OpenAI Agents SDK, in one plan.
 
-    pip install replan langchain-core pydantic-ai-slim openai-agents
+    pip install . langchain-core pydantic-ai-slim openai-agents      # in a clone
     python examples/tools_of_others.py
 
 No model is asked: the plan is given.

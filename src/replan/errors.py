@@ -62,11 +62,12 @@ class PlanInvalid(InputError):
 class TaskNotFound(InputError):
     """No task with that id in this store."""
 
-    def __init__(self, task_id: str, nearest: str | None = None) -> None:
+    def __init__(self, task_id: str, nearest: str | None = None, where: str = "this store") -> None:
+        """`where`: the store, as people know it."""
         near = (
             f"; did you mean {nearest!r}?" if nearest else " (`replan tasks list` shows those that there are)"
         )
-        super().__init__(f"there is no task {task_id!r} in this store{near}")
+        super().__init__(f"there is no task {task_id!r} in {where}{near}")
 
 
 class TaskExists(InputError):

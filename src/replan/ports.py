@@ -715,6 +715,9 @@ class ToolMemory(Protocol):
 class Store(EventLog, TaskIndex, Forks, ArtifactStore, Contents, ToolMemory, Protocol):
     """One database that does all of it."""
 
+    shown: str
+    """Where it is, for people: a file, or an address without its password."""
+
     async def seal_key(self) -> bytes:
         """The key of this database's seals (`core.calls.seals`), made when it is asked for first; the same ever after."""
         ...

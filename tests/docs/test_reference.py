@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any, get_args
 
 import pytest
 from documents import ROOT
 
+from replan.cli.commands.history import Drive, as_json
+from replan.cli.doctor.findings import Finding
 from replan.config.sections import Section, Settings
 from replan.core import events as e
+from replan.ports import ConsumerState, TaskSummary
+from replan.run.service.forking import Kin
+from replan.run.service.pruning import Pruned, PrunedTask
+from replan.store.transfer.incoming import Imported
 
 REFERENCE = ROOT / "docs" / "reference"
 KINDS = {kind.model_fields["type"].default: kind for kind in get_args(e.KnownEvent) if kind.stored}
@@ -34,6 +41,24 @@ def test_every_field_of_every_stored_event_is_in_the_reference(kind: str) -> Non
     fields = KINDS[kind].model_fields.keys() - {"type", "masked"}  # which are told of all of them
     assert kind in told
     assert sorted(name for name in fields if not re.search(rf"\b{name}\b", row)) == []
+
+
+def printed(command: str) -> set[str]:
+    """The fields that the reference names for `--json` of a command, also those within others."""
+    text = (REFERENCE / "command.md").read_text()
+    (row,) = re.findall(rf"^\| `{command}`[^|]*\| (.*) \|$", text, re.MULTILINE)
+    return set(re.findall(r"`(\w+)`", row))
+
+
+def test_what_commands_print_as_json_is_in_the_reference() -> None:
+    history = [e.Record(1, "t", 1.0, 0, e.TaskSubmitted(description="x"))]
+
+    assert {*TaskSummary._fields, "waits_for"} <= printed("tasks list")
+    assert as_json(history, Kin("o", 1, {"f": 2})).keys() | Drive._fields <= printed("tasks show")
+    assert {*Pruned._fields, *PrunedTask._fields, "removed"} <= printed("tasks prune")
+    assert set(Imported._fields) <= printed("tasks import")
+    assert {*ConsumerState._fields, "consumers"} <= printed("outbox list")
+    assert {"ok", "checks", *(field.name for field in fields(Finding))} <= printed("doctor")
 
 
 def settings_of(section: type[Section], above: str = "") -> Iterator[str]:

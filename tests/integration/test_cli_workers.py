@@ -336,3 +336,35 @@ def test_what_cannot_be_is_said(place: Place, args: tuple[str, ...], env: dict[s
     done = place.do(*args, **env)
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
+
+
+def test_several_paused_tasks_go_on_with_workers_without_being_followed(place: Place) -> None:
+    place.plan(one_step("add", a=3, b=4))
+    for name in ("a", "b", "c"):
+        assert place.do("submit", *BY_STEPS, "--task-id", name, "--approve", "all").returncode == 0
+    paused = place.do("tasks", "pause", "a", "b")
+    assert (paused.returncode, paused.stderr.count("replan tasks resume")) == (0, 2)
+    with place.worker("--tools", "tools.py"):
+        assert place.do("tasks", "watch", "c").returncode == 5
+        shown = place.do("tasks", "show", "c").stdout
+        assert "then a worker goes on with it" in shown
+        assert "replan tasks resume" not in shown
+        assert "then a worker goes on with it" in place.do("tasks", "result", "c").stderr
+        rows = json.loads(place.do("tasks", "list", "--waiting-for", "pause", "--json").stdout)
+        assert {row["task_id"] for row in rows} == {"a", "b"}
+        assert "to go on with it: replan tasks resume a" in place.do("tasks", "show", "a").stdout
+
+        resumed = place.do("tasks", "resume", "a", "b", "--detach", "--by", "Ann")
+        assert (resumed.returncode, resumed.stderr.count("a worker goes on with it")) == (0, 2), (
+            resumed.stderr
+        )
+        for name in ("a", "b"):
+            assert place.do("tasks", "watch", name).returncode == 5, "it asks"
+        local = place.do("tasks", "resume", "a", "--detach", APP_ENGINE_KIND="local")
+        assert (local.returncode, "nobody else drives tasks here" in local.stderr) == (2, True)
+        gone = place.do("tasks", "cancel", "--waiting-for", "person", "--yes")
+        assert gone.stderr.count("c") >= 3
+        for name in ("a", "b", "c"):
+            assert place.do("tasks", "watch", name).returncode == 3
+        once_more = place.do("submit", *BY_STEPS, "--task-id", "a", "--approve", "all")
+        assert "a is there already, and has ended (cancelled): replan tasks result a" in once_more.stderr

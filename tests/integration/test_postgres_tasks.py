@@ -241,3 +241,23 @@ def test_no_two_migrations_have_one_number() -> None:
 
     for steps in (sqlite.migrations(), postgres.migrations()):
         assert [number for number, _ in steps] == list(range(1, len(steps) + 1))
+
+
+async def test_the_view_of_events_says_whose_they_are_and_how_the_task_stands(postgres_database: str) -> None:
+    async with Replan(tools=[noting([])], db=postgres_database, evaluation="steps") as replan:
+        await replan.run("note it", plan=PLAN, task_id="t")
+        fork = await replan.fork("t", plan={"steps": [PLAN["steps"][0]]})
+        records = {"t": await replan.history("t"), fork: await replan.history(fork)}
+
+    rows: dict[str, list[tuple[Any, ...]]] = {}
+    with psycopg.connect(postgres_database) as database:
+        seen = database.execute(
+            "SELECT task_id, status, seq, type, data::jsonb FROM replan.events ORDER BY seq"
+        )
+        for task_id, *rest in seen:
+            rows.setdefault(task_id, []).append(tuple(rest))
+
+    assert [(seq, kind) for _, seq, kind, _ in rows["t"]] == [(one.seq, one.type) for one in records["t"]]
+    assert {status for status, *_ in rows["t"]} == {"succeeded"}
+    own = [(one.seq, one.type) for one in records[fork] if one.seq >= rows[fork][0][1]]
+    assert [(seq, kind) for _, seq, kind, _ in rows[fork]] == own

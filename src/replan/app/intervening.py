@@ -42,6 +42,11 @@ class Intervening:
         await self.service.pause(task_id, reason=text_of("reason", reason), by=whoever(by), now=now)
 
     @checked
+    async def hand_on(self, task_id: str, reason: str = "", by: str | None = None) -> None:
+        """Have workers go on with a task that nobody drives, or that is paused, and do not wait for it."""
+        await self._open.hand_on(task_id, None, text_of("reason", reason), whoever(by))
+
+    @checked
     async def hint(self, task_id: str, text: str, by: str | None = None) -> None:
         """Say something that every later prompt is told, the next reflection or plan first."""
         await self.service.hint(task_id, text_of("the hint", text), by=whoever(by))

@@ -210,7 +210,22 @@ class Running:
         records = await self.service.parts.store.read(task_id)
         await self.queue.wake(task_id, work_left(fold(records), begun_with(records)))
 
-    async def _resume_there(self, task_id: str, secrets: Mapping[str, str | SecretStr] | None) -> TaskResult:
+    async def hand_on(
+        self,
+        task_id: str,
+        secrets: Mapping[str, str | SecretStr] | None = None,
+        reason: str = "",
+        by: str = "",
+    ) -> None:
+        """Have workers go on with a task that nobody drives, or that is paused."""
+        if not self.by_workers:
+            raise InputError(
+                f'task {task_id!r}: whoever resumes a task drives it here; workers go on by themselves with [engine] kind = "procrastinate"'
+            )
+        if (await self.service.state(task_id)).pause is not None:
+            await self.service.unpause(task_id, reason=reason, by=by)
+            await self._wake(task_id)  # one that waits for no worker yet
+            return
         if secrets:
             raise InputError(
                 "workers read a task's secrets where its log says (env:VARIABLE, file:PATH): set them there"
@@ -221,7 +236,6 @@ class Running:
         if summary.held:
             raise TaskHeld(f"task {task_id!r} is being driven by a worker already; wait for it or watch it")
         await self._wake(task_id)
-        return await self.wait(task_id)
 
     async def _held_to_type(self, state: State) -> ExitStack:
         """What its submitter asks of the answer, also where another process drives; `InputError` if that is not here."""
@@ -271,11 +285,8 @@ class Running:
     ) -> TaskResult:
         """Drive on a task that nobody holds, or that is paused, to its end or until it waits."""
         if self.by_workers:
-            if (await self.service.state(task_id)).pause is not None:
-                await self.service.unpause(task_id, reason=reason, by=by)
-                await self._wake(task_id)  # one that waits for no worker yet
-                return await self.wait(task_id)
-            return await self._resume_there(task_id, secrets)
+            await self.hand_on(task_id, secrets, reason, by)
+            return await self.wait(task_id)
         state = await self.service.check_resumable(task_id, secrets)
         if state.pause is not None:
             await self.service.unpause(task_id, reason=reason, by=by)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 from pydantic_core import from_json, to_json
 
 from replan.core.calls.site import Slot, slot_of
@@ -533,7 +533,8 @@ class TaskWaiting(Event):
     until_resumed: bool = False
     """There is nothing to answer: what the reason says is to be put right, and the task resumed."""
     because: Literal["key", "model", "process"] = "key"
-    """Of such a one: the model refuses its key, or cannot be reached; or the process that drives it has ended each time."""
+    """Of such a one, and left out of every other: the model refuses its key, or cannot be reached; or the process that drives it
+    has ended each time."""
     until: float | None = None
     """Unix seconds: then it goes on by itself."""
     callbacks: tuple[str, ...] = ()
@@ -542,6 +543,26 @@ class TaskWaiting(Event):
     """A person has paused it, and has to say that it may go on."""
     driven: bool | None = None
     """Of a pause: whether somebody drove the task until then. None: an older release, which has not said."""
+
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """What would let it go on: each of `WAITS_FOR` that holds."""
+        if self.until_resumed:
+            return (self.because,)
+        said = {
+            "pause": self.paused,
+            "person": self.approvals or self.questions,
+            "callback": self.callbacks,
+            "time": self.until is not None,
+        }
+        return tuple(kind for kind, holds in said.items() if holds)
+
+    @model_serializer(mode="wrap")
+    def _said(self, fields: SerializerFunctionWrapHandler) -> JsonObject:
+        said: JsonObject = fields(self)
+        if not self.until_resumed:
+            said.pop("because", None)
+        return said
 
     @property
     def by_itself(self) -> float | None:
@@ -870,6 +891,8 @@ def _fields(event: AnyEvent) -> JsonObject:
         del fields["files"]
     if isinstance(event, TaskSubmitted) and not event.secrets:
         del fields["secrets"]
+    if isinstance(event, TaskWaiting) and not event.until_resumed:
+        del fields["because"]
     return fields
 
 

@@ -74,6 +74,7 @@ class SqliteStore:
             raise StoreUnusable("a database in memory cannot be resumed: give --db a file")
         path = path.absolute()  # the process may come to stand in another folder
         self.path = path
+        self.shown = str(path)
         self._seal_key: bytes | None = None
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

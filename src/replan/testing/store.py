@@ -74,6 +74,8 @@ class MemoryStore:
     `crash()` forgets who holds what, as a killed process would, and voids every claim.
     """
 
+    shown = "memory"
+
     def __init__(self) -> None:
         self._tasks: dict[str, _Task] = {}
         self._fences = itertools.count()

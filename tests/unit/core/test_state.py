@@ -574,3 +574,25 @@ def test_faults_stay_with_their_steps_and_skips_with_their_reason() -> None:
     assert (skip.because, skip.reason) == ("find", "find failed")
     assert state.open_steps == 0
     assert [event.type for event in SENT][-1] == "step_completed"
+
+
+@pytest.mark.parametrize(
+    ("data", "kinds", "because"),
+    [
+        ({"reason": "a timer", "until": 5.0, "because": "key"}, ("time",), False),
+        ({"reason": "asks", "approvals": ["a1"], "callbacks": ["cb_1"], "because": "key"}, ("person", "callback"), False),
+        ({"reason": "paused", "paused": True}, ("pause",), False),
+        ({"reason": "401", "until_resumed": True}, ("key",), True),
+        ({"reason": "away", "until_resumed": True, "because": "model"}, ("model",), True),
+    ],
+)  # fmt: skip
+def test_only_what_is_to_be_put_right_says_because_of_what_it_waits(
+    data: dict[str, Any], kinds: tuple[str, ...], because: bool
+) -> None:
+    event = e.load("task_waiting", json.dumps(data))  # as older releases stored it
+
+    assert isinstance(event, e.TaskWaiting)
+    assert event.waits_for == kinds
+    assert ("because" in e.data_of(event)) == because
+    assert json.loads(e.dump(event)) == e.data_of(event)
+    assert e.load("task_waiting", e.dump(event)) == event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from replan.cli.commands.report import waiting_lines
 from replan.cli.live.story import short, story
@@ -34,6 +34,7 @@ def as_json(records: Sequence[Record], kin: Kin | None = None) -> dict[str, Any]
         "task_description": state.description,
         "metadata": state.metadata,
         "created": state.created,
+        "drives": [drive._asdict() for drive in drives(records)],
         "current_round": state.round,
         "total_steps": len(state.steps),
         "open_steps": state.open_steps,
@@ -64,15 +65,22 @@ def _step_json(state: State, step: StepState) -> dict[str, Any]:
 
 
 def tell(
-    out: Out, records: Sequence[Record], *, held: bool = True, why: str = "", kin: Kin | None = None
+    out: Out,
+    records: Sequence[Record],
+    *,
+    held: bool = True,
+    by_workers: bool = False,
+    why: str = "",
+    kin: Kin | None = None,
 ) -> None:
-    """The past of a task for people, at most some thousand lines."""
+    """The past of a task for people, at most some thousand lines. `held`: somebody drives it, or will by himself."""
     state = fold(records)
     task_id = records[0].task_id
     out.line(f"{task_id}  {state.status}  {len(records)} events")
     out.line(f"  task: {clean(state.description, 1_000)}")
-    when = datetime.fromtimestamp(state.created).strftime("%Y-%m-%d %H:%M:%S")
-    out.line(f"  submitted {when}, driven for {secs(state.active_secs)}")
+    ended = f", ended {_clock(records[-1].ts)}" if state.ended else ""
+    out.line(f"  submitted {_clock(state.created)}{ended}, driven for {secs(state.active_secs)}")
+    _tell_drives(out, records, at_work=held and state.status != "waiting" and not state.ended)
     if kin is not None and kin.origin is not None:
         out.line(f"  forked from {kin.origin}, after its event {kin.at}")
     if kin is not None and kin.forks:
@@ -98,9 +106,50 @@ def tell(
             out.line(f"  and {len(told) - MOST_STORY} more; `--events` has all of it")
     if state.evaluation is not None:
         _tell_judgement(out, state.evaluation)
-    _tell_end(out, state, held=held)
+    _tell_end(out, state, held=held, by_workers=by_workers)
     if why:
         out.line(f"  {clean(why, 1_000)}")
+
+
+class Drive(NamedTuple):
+    """One time that a process had the task."""
+
+    driver: str
+    version: str
+    begun: float
+    last: float
+    """When it recorded something last."""
+
+
+def drives(records: Sequence[Record]) -> list[Drive]:
+    """Who has driven the task, and from when to when: what people write beside that is none of it."""
+    found: list[Drive] = []
+    for record in records:
+        event = record.event
+        if isinstance(event, e.TaskForked):
+            found.clear()  # those of the other task
+        elif isinstance(event, e.TaskStarted | e.TaskResumed):
+            found.append(Drive(event.driver, event.version, record.ts, record.ts))
+        elif found and not event.signal:
+            found[-1] = found[-1]._replace(last=record.ts)
+    return found
+
+
+_MOST_DRIVES = 10
+
+
+def _tell_drives(out: Out, records: Sequence[Record], *, at_work: bool) -> None:
+    found = drives(records)
+    if len(found) > _MOST_DRIVES:
+        out.line(f"  driven {len(found) - _MOST_DRIVES} times before; `--json` has all of it")
+    for drive in found[-_MOST_DRIVES:]:
+        until = "on" if at_work and drive is found[-1] else f"to {_clock(drive.last)}"
+        out.line(f"  driven from {_clock(drive.begun)} {until} by {clean(drive.driver) or 'a process'}")
+
+
+def _clock(ts: float) -> str:
+    """A point in time, as clocks here show it."""
+    return datetime.fromtimestamp(ts).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _tell_models(out: Out, records: Sequence[Record]) -> None:
@@ -193,14 +242,16 @@ def _tell_judgement(out: Out, event: e.EvaluationCompleted) -> None:
         out.line(f"  shortfall: {clean(failure)}")
 
 
-def _tell_end(out: Out, state: State, *, held: bool) -> None:
+def _tell_end(out: Out, state: State, *, held: bool, by_workers: bool) -> None:
     outcome = state.outcome
     if outcome is None:
-        out.line(f"not ended: {state.status}" + (", asked to cancel" if state.cancel else ""))
+        paused = state.waiting is not None and state.waiting.paused
+        stands = "paused" if paused else state.status
+        out.line(f"not ended: {stands}" + (", asked to cancel" if state.cancel else ""))
         if not held and state.started and state.waiting is None:
             command = again("tasks", "resume", state.task_id or "")
             out.line(f"  nobody drives it: `{command}` goes on from its log")
-        for line in waiting_lines(state.task_id or "", waiting_for(state)):
+        for line in waiting_lines(state.task_id or "", waiting_for(state), by_workers=by_workers):
             out.line(line)
         return
     if isinstance(outcome, e.TaskCompleted):

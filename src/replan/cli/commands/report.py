@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _COLOUR = {"succeeded": "green", "waiting": "yellow", "cancelled": "yellow"}
 
 
-def tell_result(result: TaskResult, out: Out, *, json: bool, events: bool) -> None:
-    """The answer on stdout; on stderr how it ended, and why if it did not succeed.
+def tell_result(result: TaskResult, out: Out, *, json: bool, events: bool, by_workers: bool = False) -> None:
+    """The answer on stdout; on stderr how it ended, and why if it did not succeed. `by_workers`: they go on with it.
 
     What a task left that did not succeed is no answer: it goes to stderr, and a script gets nothing.
     """
@@ -29,7 +29,7 @@ def tell_result(result: TaskResult, out: Out, *, json: bool, events: bool) -> No
             out.answer(result.final_output)
         else:
             say(f"no answer; partial output: {clean(text_of(result.final_output), 2_000)}")
-    for line in summary(result):
+    for line in summary(result, by_workers=by_workers):
         say(line)
 
 
@@ -45,7 +45,7 @@ def as_json(result: TaskResult) -> dict[str, object]:
     return told | {name: told[own] for name, own in names.items()}
 
 
-def summary(result: TaskResult) -> list[str]:
+def summary(result: TaskResult, *, by_workers: bool = False) -> list[str]:
     """How the task ended, in one line; and for one that did not succeed: why, and what a person could do."""
     status = result.status.replace("_", " ")
     parts = [paint(status, _COLOUR.get(result.status, "red")), f"in {secs(result.total_duration_secs)}"]
@@ -60,7 +60,7 @@ def summary(result: TaskResult) -> list[str]:
     parts.append(f"({', '.join(spent)})")
     lines = [f"{' '.join(parts)} {paint(result.task_id, 'dim')}"]
     lines += [f"  done in substance, but: {clean(text, 1_000)}" for text in result.shortfall]
-    lines += waiting_lines(result.task_id, result.waiting_for)
+    lines += waiting_lines(result.task_id, result.waiting_for, by_workers=by_workers)
     failure = result.failure
     if failure is not None:
         lines.append(f"  why: {clean(failure.reason, 2_000)}")
@@ -94,8 +94,8 @@ def summary(result: TaskResult) -> list[str]:
     return lines
 
 
-def waiting_lines(task_id: str, waiting: Sequence[WaitingFor]) -> list[str]:
-    """What a task waits for, each with the command that gives it."""
+def waiting_lines(task_id: str, waiting: Sequence[WaitingFor], *, by_workers: bool = False) -> list[str]:
+    """What a task waits for, each with the command that gives it, and how it goes on then."""
     from json import dumps
 
     lines = []
@@ -112,8 +112,15 @@ def waiting_lines(task_id: str, waiting: Sequence[WaitingFor]) -> list[str]:
             lines.append(f"    to use it: {again('tasks', 'signal', task_id, one.id)} --data JSON")
         elif one.id:
             lines.append(f"    to answer: {again('tasks', 'answer', task_id, '--question', one.id)} TEXT")
-    if any(one.kind != "time" for one in waiting):
-        lines.append(f"  then continue: {to_go_on(task_id)}")
-    elif waiting:
+    if not waiting:
+        return lines
+    kinds = {one.kind for one in waiting}
+    if "pause" in kinds:
+        lines.append(f"  to go on with it: {to_go_on(task_id)}")
+    elif by_workers and not any(one.id == "" and one.kind != "time" for one in waiting):
+        lines.append("  then a worker goes on with it")
+    elif kinds == {"time"}:
         lines.append(f"  to wait with it: {to_go_on(task_id)}")
+    else:
+        lines.append(f"  then continue: {to_go_on(task_id)}")
     return lines

@@ -9,7 +9,7 @@ import typer
 
 from replan.cli.commands.answers import By
 from replan.cli.terminal import options
-from replan.cli.terminal.task_ids import TaskName, full_id
+from replan.cli.terminal.task_ids import TaskNames, for_each, full_id
 from replan.cli.terminal.terminal import Out, own_stdout
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def resume(
-    task_id: TaskName,
+    task_ids: TaskNames,
     tools: options.Tools = None,
     model: options.Model = None,
     endpoint: options.Endpoint = None,
@@ -30,6 +30,9 @@ def resume(
         str, typer.Option("--reason", metavar="TEXT", help="Why a paused task is to go on; recorded with it.")
     ] = "",
     by: By = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Have workers go on, and do not follow: also with several tasks.")
+    ] = False,
     config: options.Config = None,
     db: options.Db = None,
     json: options.Json = False,
@@ -50,12 +53,22 @@ def resume(
     from replan.config.whoever import whoever
     from replan.core.begun import begun_with
     from replan.core.state.fold import fold
-    from replan.errors import TaskHeld
+    from replan.errors import InputError, TaskHeld
     from replan.wiring import database
 
+    if detach:
+        if tools or model or endpoint or api_key or secret or approve:
+            raise InputError(
+                "a worker drives the task on, with tools, models and secrets of its own: leave --detach out, or --tools, --model, …"
+            )
+        _hand_on(task_ids, config, db, reason, by)
+        return
+    if len(task_ids) > 1:
+        raise InputError("one task at a time; several go on with --detach, where workers drive them")
+    (task_id,) = task_ids
     key = None if api_key is None else secret_text(api_key)
 
-    async def drive(out: Out) -> TaskResult:
+    async def drive(out: Out) -> tuple[TaskResult, bool]:
         settings = settings_of(config)
         given = Given(tools or (), model, endpoint, key, approve)
         async with open_stored(settings, db) as stored:
@@ -76,10 +89,10 @@ def resume(
                 await stored.service.unpause(found, reason=reason, by=whoever(by))
             seal_key = await stored.service.parts.store.seal_key()
         if paused and (by_workers or summary.held):  # whoever drives it, or is woken by that, goes on
-            return await _elsewhere(settings, found, past, out)
+            return await _elsewhere(settings, found, past, out), by_workers
         if by_workers:
             engine = settings.engine.model_copy(update={"kind": "procrastinate"})
-            return await _by_workers(settings.model_copy(update={"engine": engine}), found, past, out)
+            return await _by_workers(settings.model_copy(update={"engine": engine}), found, past, out), True
         begun = begun_with(past)
         secrets = _absolute(secrets_of(secret or []))
         place = database(db if db is not None else settings.database_service.connection_string)
@@ -91,7 +104,7 @@ def resume(
             check_askable(opened.chosen.approval, approve, state, replan.service.parts.tools)
             if instead := await opened.instead():
                 await replan.service.give_instead(found, instead)
-            return await to_the_end(
+            result = await to_the_end(
                 replan,
                 found,
                 show_for(quiet=quiet),
@@ -99,6 +112,7 @@ def resume(
                 past=past,
                 finish=lambda task_id: replan.resume(task_id, secrets=secrets, reason=reason, by=by),
             )
+            return result, False
 
     async def _elsewhere(settings: Settings, found: str, past: list[Record], out: Out) -> TaskResult:
         async with open_stored(settings, db) as stored:
@@ -113,9 +127,41 @@ def resume(
             )
 
     with own_stdout() as out:
-        ended = loop.run(drive(out))
-        tell_result(ended, out, json=json, events=events)
+        ended, by_workers = loop.run(drive(out))
+        tell_result(ended, out, json=json, events=events, by_workers=by_workers)
     raise typer.Exit(of_result(ended))
+
+
+def _hand_on(task_ids: list[str], config: Path | None, db: str | None, reason: str, by: str | None) -> None:
+    """Have workers go on with them."""
+    import asyncio
+
+    from replan.cli.terminal.again import again
+    from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.errors import InputError
+
+    settings = settings_of(config)
+    if "kind" not in settings.engine.model_fields_set:
+        engine = settings.engine.model_copy(update={"kind": "procrastinate"})
+        settings = settings.model_copy(update={"engine": engine})
+    elif settings.engine.kind != "procrastinate":
+        raise InputError(
+            'nobody else drives tasks here: --detach is for [engine] kind = "procrastinate" (APP_ENGINE_KIND=procrastinate)'
+        )
+
+    async def wake() -> bool:
+        async with open_stored(settings, db) as replan:
+
+            async def one(found: str) -> str:
+                await replan.hand_on(found, reason, by)
+                why = await replan.why_waiting(found) or "a worker goes on with it"
+                return f"{found}: {why}; watch it with: {again('tasks', 'watch', found)}"
+
+            return await for_each(replan, task_ids, one)
+
+    with own_stdout():
+        well = asyncio.run(wake())
+    raise typer.Exit(0 if well else 2)
 
 
 def _are_workers_to_drive(settings: Settings, submitted: TaskSubmitted, *, here: bool) -> bool:

@@ -148,7 +148,8 @@ async def _run(replan: Replan, task: NewTask, out: Out, *, json: bool, events: b
             if not await answer_all(replan, result):
                 break
             result = await _go_on(replan, task_id, show_for(quiet=quiet), out if events else None, past)
-    tell_result(result, out, json=json, events=events)
+        by_workers = (await replan.summary(task_id)).queue != ""
+    tell_result(result, out, json=json, events=events, by_workers=by_workers)
     return of_result(result)
 
 

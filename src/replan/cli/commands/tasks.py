@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from replan.cli.commands.answers import By, answer, approve, reject, signal
+from replan.cli.commands.answers import answer, approve, reject, signal
 from replan.cli.commands.people.forks import fork
-from replan.cli.commands.people.interventions import hint, judge, pause, retry
+from replan.cli.commands.people.interventions import cancel, hint, judge, pause, retry
 from replan.cli.commands.resume import resume
+from replan.cli.commands.store.choosing import list_tasks
 from replan.cli.commands.store.moving import export, import_
 from replan.cli.commands.store.pruning import prune
 from replan.cli.terminal import options
@@ -34,69 +35,7 @@ tasks_app = typer.Typer(
 )
 
 
-UNFINISHED = "unfinished"
-MOST_LISTED = 10_000_000
-
-
-@tasks_app.command(name="list")
-def list_tasks(
-    status: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--status",
-            metavar="STATUS",
-            help="Only these (`unfinished`: all that have not ended); may be given several times.",
-        ),
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", min=0, help="How many at most; 0: all. What is left out is said.")
-    ] = 20,
-    config: options.Config = None,
-    db: options.Db = None,
-    json: options.Json = False,
-) -> None:
-    """List tasks, newest first."""
-    import asyncio
-    from typing import get_args
-
-    from replan.cli.terminal.opening import open_stored, settings_of
-    from replan.core.state.task import ENDED, TaskStatus
-    from replan.errors import InputError
-
-    every = get_args(TaskStatus)
-    for name in status or []:
-        if name not in (*every, UNFINISHED):
-            raise InputError(f"--status {name!r}: there are {', '.join((*every, UNFINISHED))}")
-    wanted = [name for name in status or () if name != UNFINISHED]
-    if len(wanted) < len(status or ()):
-        wanted += [name for name in every if name not in (*ENDED, *wanted)]
-
-    async def read() -> list[Any]:
-        async with open_stored(settings_of(config), db) as replan:
-            return list(await replan.tasks(tuple(wanted), limit=limit + 1 if limit else MOST_LISTED))
-
-    with own_stdout() as out:
-        found = asyncio.run(read())
-        if limit and len(found) > limit:
-            del found[limit:]
-            say(f"these are the {limit} newest, and there are more: `--limit 0` lists all")
-        if json:
-            out.json([row._asdict() for row in found])
-            return
-        if not found:
-            say("no tasks" if not status else f"no tasks that are {' or '.join(status)}")
-        for row in found:
-            _row(out, row)
-
-
-def _row(out: Out, row: Any) -> None:
-    from datetime import datetime
-
-    from replan.cli.terminal.words import clean
-
-    when = datetime.fromtimestamp(row.created).strftime("%Y-%m-%d %H:%M:%S")
-    held = " (running)" if row.held else " (given away to a file)" if row.given_away else ""
-    out.line(f"{row.task_id}  {when}  {row.status}{held}  {clean(row.description, 80)}")
+tasks_app.command(name="list")(list_tasks)
 
 
 @tasks_app.command()
@@ -115,16 +54,19 @@ def show(
     from replan.errors import TaskGivenAway
 
     with own_stdout() as out:
-        records, held, why, kin, given_away = asyncio.run(_past(task_id, settings_of(config), db))
+        past = asyncio.run(_past(task_id, settings_of(config), db))
+        records, why, kin, given_away = past.records, past.why, past.kin, past.given_away
         if events:
             for record in records:
                 out.json(record.wire(), compact=True)
         elif json:
-            more = {"waits_for_worker": why, "given_away": given_away}
+            more = {"waits_for_worker": why, "queue": past.queue, "given_away": given_away}
             out.json({**as_json(records, kin), **{name: said for name, said in more.items() if said}})
         else:
             away = str(TaskGivenAway(records[0].task_id, given_away)) if given_away else ""
-            tell(out, records, held=held or bool(away), why=away or why, kin=kin)
+            by_workers = past.queue != "" and not away
+            held = past.held or by_workers or bool(away)
+            tell(out, records, held=held, by_workers=by_workers, why=away or why, kin=kin)
 
 
 @tasks_app.command()
@@ -150,18 +92,18 @@ def watch(
     from replan.cli.terminal.terminal import warn
     from replan.core.state.task import ENDED
 
-    async def until_the_end(out: Out) -> TaskResult:
+    async def until_the_end(out: Out) -> tuple[TaskResult, bool]:
         async with open_stored(settings_of(config), db) as replan:
             found = await full_id(replan, task_id)  # no such task: told before anything is drawn
             summary = await replan.summary(found)
             if not summary.queue and not summary.held and summary.status not in (*ENDED, "queued", "waiting"):
                 warn(f"no process drives this task now; continue it with: {again('tasks', 'resume', found)}")
             await follow(replan, found, show_for(quiet=quiet), out if events else None, after=after)
-            return await replan.result(found)
+            return await replan.result(found), (await replan.summary(found)).queue != ""
 
     with own_stdout() as out:
-        result = asyncio.run(until_the_end(out))
-        tell_result(result, out, json=json, events=events)
+        result, by_workers = asyncio.run(until_the_end(out))
+        tell_result(result, out, json=json, events=events, by_workers=by_workers)
     raise typer.Exit(of_result(result))
 
 
@@ -178,7 +120,7 @@ def result(
     from replan.cli.terminal.opening import open_stored, settings_of
     from replan.errors import InputError
 
-    async def read() -> TaskResult:
+    async def read() -> tuple[TaskResult, bool]:
         async with open_stored(settings_of(config), db) as replan:
             found = await full_id(replan, task_id)
             view = PictureState.of(await replan.history(found))
@@ -187,11 +129,11 @@ def result(
                     f"task {found!r} has not ended ({view.status}). Wait for it: {again('tasks', 'watch', found)}\n"
                     f"or continue it: {again('tasks', 'resume', found)}"
                 )
-            return await replan.result(found)
+            return await replan.result(found), (await replan.summary(found)).queue != ""
 
     with own_stdout() as out:
-        ended = asyncio.run(read())
-        tell_result(ended, out, json=json, events=False)
+        ended, by_workers = asyncio.run(read())
+        tell_result(ended, out, json=json, events=False, by_workers=by_workers)
     raise typer.Exit(of_result(ended))
 
 
@@ -249,32 +191,6 @@ def output(
 
 
 @tasks_app.command()
-def cancel(
-    task_id: TaskName,
-    reason: Annotated[str, typer.Option("--reason", help="Why; recorded with the task.")] = "",
-    by: By = None,
-    config: options.Config = None,
-    db: options.Db = None,
-) -> None:
-    """Ask a task to end, whichever process drives it."""
-    import asyncio
-
-    from replan.cli.terminal.opening import open_stored, settings_of
-    from replan.core.state.task import ENDED
-
-    async def ask() -> tuple[str, bool]:
-        async with open_stored(settings_of(config), db) as replan:
-            found = await full_id(replan, task_id)
-            await replan.cancel(found, reason=reason, by=by)
-            return found, (await replan.summary(found)).status in ENDED
-
-    with own_stdout():
-        found, ended = asyncio.run(ask())
-        said = f"{found} has been cancelled" if ended else f"cancellation requested for {found}"
-        say(f"{said}; see {again('tasks', 'show', found)}")
-
-
-@tasks_app.command()
 def plan(
     task_id: TaskName,
     plan_format: options.PlanFormat = "json",
@@ -292,8 +208,8 @@ def plan(
     from replan.cli.terminal.opening import settings_of
 
     with own_stdout() as out:
-        records, *_ = asyncio.run(_past(task_id, settings_of(config), db))
-        found, statuses = version_of(records, number)
+        past = asyncio.run(_past(task_id, settings_of(config), db))
+        found, statuses = version_of(past.records, number)
         tell_plan(out, found, plan_format, statuses)
 
 
@@ -325,19 +241,29 @@ def delete(
 
 
 for _command in (
-    approve, reject, answer, signal, pause, resume, hint, retry, judge, fork, export, prune,
+    cancel, approve, reject, answer, signal, pause, resume, hint, retry, judge, fork, export, prune,
 ):  # fmt: skip
     tasks_app.command()(_command)
 tasks_app.command(name="import")(import_)
 
 
-async def _past(task_id: str, settings: Settings, db: str | None) -> tuple[list[Record], bool, str, Kin, str]:
-    """The task's log, whether somebody drives it or will by himself, why no worker takes it, its forks, and which file has it."""
+class _Past(NamedTuple):
+    """A task's log, and how it stands."""
+
+    records: list[Record]
+    held: bool
+    queue: str
+    why: str
+    """Why no worker takes it."""
+    kin: Kin
+    given_away: str
+
+
+async def _past(task_id: str, settings: Settings, db: str | None) -> _Past:
     from replan.cli.terminal.opening import open_stored
 
     async with open_stored(settings, db) as replan:
         found = await full_id(replan, task_id)
         summary = await replan.summary(found)
-        held = summary.held or summary.queue != ""
-        records = list(await replan.history(found))
-        return records, held, await replan.why_waiting(found), await replan.kin(found), summary.given_away
+        records, why = list(await replan.history(found)), await replan.why_waiting(found)
+        return _Past(records, summary.held, summary.queue, why, await replan.kin(found), summary.given_away)

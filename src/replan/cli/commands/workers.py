@@ -84,17 +84,22 @@ def submit(
 async def _submit(replan: Replan, task: NewTask, out: Out, *, json: bool) -> None:
     from replan.cli.terminal.again import again
     from replan.cli.terminal.handing_in import hand_in
+    from replan.core.state.task import ENDED
 
     async with replan:
         task_id = await hand_in(replan, task)
         why = await replan.why_waiting(task_id)
+        status = (await replan.summary(task_id)).status
     if json:
         out.json({"task_id": task_id, "waits_for": why or None}, compact=True)
     else:
         out.line(task_id)
     if why:
         say(f"{task_id}: {why}")
-    say(f"watch it with: {again('tasks', 'watch', task_id)}")
+    if status in ENDED:
+        say(f"{task_id} is there already, and has ended ({status}): {again('tasks', 'result', task_id)}")
+    else:
+        say(f"watch it with: {again('tasks', 'watch', task_id)}")
 
 
 def worker(

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from replan.cli.terminal.terminal import report_error, say
 from replan.core.words import some
-from replan.errors import InputError, TaskNotFound
+from replan.errors import InputError, ReplanError, TaskNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
     from replan.app import Replan
 
 LAST = "last"
@@ -28,7 +31,7 @@ async def full_id(replan: Replan, name: str) -> str:
     ids = [row.task_id for row in await replan.tasks(limit=1 if name == LAST else MOST_LOOKED_AT)]
     if name == LAST:
         if not ids:
-            raise InputError("there is no last task: the store has none yet")
+            raise InputError(f"there is no last task: {replan.service.parts.store.shown} has none yet")
         return ids[0]
     beginning = len(name.removeprefix("task_")) >= SHORTEST
     found = [one for one in ids if one.startswith((name, f"task_{name}"))] if beginning else []
@@ -45,7 +48,22 @@ async def full_id(replan: Replan, name: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name, ids, 1, cutoff=0.8)
-    raise TaskNotFound(name, nearest=near[0] if near else None)
+    raise TaskNotFound(name, nearest=near[0] if near else None, where=replan.service.parts.store.shown)
+
+
+async def for_each(replan: Replan, names: Sequence[str], act: Callable[[str], Awaitable[str]]) -> bool:
+    """Do it to each of these tasks, and tell what was done; False if it could not be done to some of several."""
+    if len(names) == 1:
+        say(await act(await full_id(replan, names[0])))
+        return True
+    well = True
+    for name in names:
+        try:
+            say(await act(await full_id(replan, name)))
+        except ReplanError as error:
+            report_error(str(error))
+            well = False
+    return well
 
 
 def complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -72,5 +90,21 @@ TaskName = Annotated[
     str,
     typer.Argument(
         metavar="ID", help="The task's id, the beginning of one, or `last`.", autocompletion=complete
+    ),
+]
+
+TaskNames = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ID…", help="Their ids, the beginnings of them, or `last`.", autocompletion=complete
+    ),
+]
+SomeTaskNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[ID…]",
+        help="Their ids, the beginnings of them, or `last`.",
+        autocompletion=complete,
+        show_default=False,
     ),
 ]

@@ -36,6 +36,12 @@ def _advice(fault: Fault) -> str:
         return "Run it where a person can be asked: --interactive, or Replan(interactive=True)."
     if fault.kind == "rejected":
         return "A person rejected the call: describe the task so that it does without it, or approve the call next time."
+    if fault.kind == "tool_changed":
+        return (
+            "A tool has changed since the plan was made. Mend the plan (`replan tasks plan ID > plan.json`) and go on with it in a "
+            "fork (`replan tasks fork ID --plan plan.json`: nothing is done twice), or bring the older tool back and try the step "
+            "again (`replan tasks fork ID --retry STEP`)."
+        )
     return advice_for(fault.category)
 
 

@@ -74,7 +74,8 @@ class WaitingFor(BaseModel):
     kind: str
     """`approval`, `outcome` (did a call take effect), `intervention` (what is needed for the task to go on); or `key` (the model
     refuses its key) and `model` (it cannot be reached), where nothing is to be answered, and the task is resumed; `callback`
-    (somebody outside uses its token, the `id`), `time` (it goes on by itself, see `until`)."""
+    (somebody outside uses its token, the `id`), `time` (it goes on by itself, see `until`), `pause` (a person has paused it, and
+    resumes it)."""
     id: str
     """Of the approval or the question; the token of a callback; empty where nothing is to be answered."""
     text: str

@@ -58,6 +58,8 @@ def waiting_for(state: State) -> tuple[WaitingFor, ...]:
     if waiting is not None and waiting.until_resumed:
         return (WaitingFor(kind=waiting.because, id="", text=waiting.reason),)
     waits = _waits(waiting) if waiting is not None else ()
+    if waiting is not None and waiting.paused:
+        waits = (WaitingFor(kind="pause", id="", text=waiting.reason),)
     if known is None:
         return waits
     approvals = [agreed(one) for one in open_approvals(state)]

@@ -155,10 +155,10 @@ def fork(
             from replan.cli.terminal import loop
 
             ended = loop.run(follow(made))
-            tell_result(ended, out, json=json, events=events)
+            tell_result(ended, out, json=json, events=events, by_workers=True)
             raise typer.Exit(of_result(ended))
     resume(
-        made, tools=tools, model=model, endpoint=endpoint, api_key=api_key, secret=secret, approve=approve, config=config, db=db,
+        [made], tools=tools, model=model, endpoint=endpoint, api_key=api_key, secret=secret, approve=approve, config=config, db=db,
         json=json, events=events, quiet=quiet,
     )  # fmt: skip
 

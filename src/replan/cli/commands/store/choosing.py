@@ -1,0 +1,146 @@
+"""`replan tasks list`, and which of the stored tasks are meant: by how they stand, and by what they wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from replan.cli.terminal import options
+from replan.cli.terminal.terminal import Out, own_stdout, say
+from replan.core.waits import WAITS_FOR
+from replan.errors import InputError
+
+if TYPE_CHECKING:
+    from replan.app import Replan
+    from replan.ports import TaskSummary
+
+UNFINISHED = "unfinished"
+MOST = 10_000_000
+ONLY_STATUS = "Only these (`unfinished`: all that have not ended); may be given several times."
+ONLY_WAITING = f"Only tasks that wait for this: {', '.join(WAITS_FOR)}. May be given several times."
+
+Status = Annotated[list[str] | None, typer.Option("--status", metavar="STATUS", help=ONLY_STATUS)]
+WaitingFor = Annotated[list[str] | None, typer.Option("--waiting-for", metavar="WHAT", help=ONLY_WAITING)]
+
+_IN_WORDS = {
+    "person": "for a person", "time": "for a time", "callback": "for a callback", "pause": "paused",
+    "key": "for a key that its model takes", "model": "for its model", "process": "as its process ended each time",
+}  # fmt: skip
+
+
+class Chosen(NamedTuple):
+    """A task, and what it waits for: of `WAITS_FOR`, empty for one that does not wait or has got its answer."""
+
+    row: TaskSummary
+    waits_for: tuple[str, ...]
+
+    @property
+    def stands(self) -> str:
+        """How it stands, in words."""
+        row = self.row
+        if row.given_away:
+            return f"{row.status} (given away to a file)"
+        if row.held:
+            return f"{row.status} (running)"
+        if row.status != "waiting":
+            return row.status
+        said = ", ".join(_IN_WORDS[kind] for kind in self.waits_for)
+        return f"waiting ({said or 'answered'})"
+
+
+def statuses(named: list[str] | None) -> tuple[str, ...]:
+    """The statuses that are meant by these words; empty: all."""
+    from typing import get_args
+
+    from replan.core.state.task import ENDED, TaskStatus
+
+    every = get_args(TaskStatus)
+    for name in named or ():
+        if name not in (*every, UNFINISHED):
+            raise InputError(f"--status {name!r}: there are {', '.join((*every, UNFINISHED))}")
+    wanted = [name for name in named or () if name != UNFINISHED]
+    if len(wanted) < len(named or ()):
+        wanted += [name for name in every if name not in (*ENDED, *wanted)]
+    return tuple(wanted)
+
+
+async def chosen(
+    replan: Replan, status: list[str] | None, waiting_for: list[str] | None, *, most: int = MOST
+) -> list[Chosen]:
+    """The tasks that are meant, newest first, at most so many."""
+    wanted = statuses(status)
+    for name in waiting_for or ():
+        if name not in WAITS_FOR:
+            raise InputError(f"--waiting-for {name!r}: there are {', '.join(WAITS_FOR)}")
+    if waiting_for:
+        if wanted and "waiting" not in wanted:
+            raise InputError(f"--waiting-for: tasks that are {' or '.join(status or ())} do not wait")
+        wanted = ("waiting",)
+    found: list[Chosen] = []
+    for row in await replan.tasks(wanted, limit=MOST if waiting_for else most):
+        one = Chosen(row, await _waits_for(replan, row) if row.status == "waiting" else ())
+        if not waiting_for or set(waiting_for) & set(one.waits_for):
+            found.append(one)
+        if len(found) == most:
+            break
+    return found
+
+
+async def _waits_for(replan: Replan, row: TaskSummary) -> tuple[str, ...]:
+    """By the last event of its log; by all of it where somebody has said something since."""
+    from replan.core.events import TaskWaiting
+
+    last = await replan.service.parts.store.read(row.task_id, row.last_seq - 1)
+    if last and isinstance(event := last[-1].event, TaskWaiting):
+        return event.waits_for
+    kinds = {one.kind for one in (await replan.result(row.task_id)).waiting_for}
+    asks = {"person"} if kinds & {"approval", "outcome", "intervention"} else set()
+    return tuple(kind for kind in WAITS_FOR if kind in kinds | asks)
+
+
+def list_tasks(
+    status: Status = None,
+    waiting_for: WaitingFor = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=0, help="How many at most; 0: all. What is left out is said.")
+    ] = 20,
+    config: options.Config = None,
+    db: options.Db = None,
+    json: options.Json = False,
+) -> None:
+    """List tasks, newest first."""
+    import asyncio
+
+    from replan.cli.terminal.opening import open_stored, settings_of
+
+    async def read() -> tuple[list[Chosen], str]:
+        async with open_stored(settings_of(config), db) as replan:
+            most = limit + 1 if limit else MOST
+            found = await chosen(replan, status, waiting_for, most=most)
+            return found, replan.service.parts.store.shown
+
+    with own_stdout() as out:
+        found, where = asyncio.run(read())
+        if limit and len(found) > limit:
+            del found[limit:]
+            say(f"these are the {limit} newest, and there are more: `--limit 0` lists all")
+        if json:
+            out.json([{**one.row._asdict(), "waits_for": one.waits_for} for one in found])
+            return
+        if not found:
+            what = [f"are {' or '.join(status)}"] if status else []
+            what += [f"wait for {' or '.join(waiting_for)}"] if waiting_for else []
+            say(f"no tasks{' that ' if what else ''}{' and '.join(what)} in {where}")
+        for one in found:
+            tell_row(out, one)
+
+
+def tell_row(out: Out, one: Chosen) -> None:
+    """A line of the list."""
+    from datetime import datetime
+
+    from replan.cli.terminal.words import clean
+
+    when = datetime.fromtimestamp(one.row.created).strftime("%Y-%m-%d %H:%M:%S")
+    out.line(f"{one.row.task_id}  {when}  {one.stands}  {clean(one.row.description, 80)}")
