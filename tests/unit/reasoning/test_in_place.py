@@ -17,8 +17,8 @@ QUESTION = "Which Ann is meant, Ann A. or Ann B.?"
 REFUSAL = "I'm sorry, but I can't help with that."
 
 
-def read(answer: Any, *, again: bool = True, **asked: Any) -> Any:
-    return InPlace(**asked)(answer if isinstance(answer, str) else json.dumps(answer), again=again)
+def read(answer: Any, *, again: bool = True, last: bool = False, **asked: Any) -> Any:
+    return InPlace(**asked)(answer if isinstance(answer, str) else json.dumps(answer), again=again, last=last)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +148,49 @@ def test_words_for_nothing_left_are_for_who_judges_and_for_nobody_else(answer: A
     assert "cannot" in (read(answer, rest=True) or {"cannot": ""}), "by steps it is no success"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The task is complete.", "No steps remaining.", "Nothing to do",
+        "Es ist alles erledigt.", "Nichts mehr zu tun.", "Fertig.", "Keine weiteren Schritte nötig.", "Die Aufgabe ist abgeschlossen.",
+        "任务已完成。", "没有剩余步骤。", "已全部完成", "无", "无需更多步骤",
+    ],
+)  # fmt: skip
+def test_nothing_left_is_understood_in_three_languages_where_a_model_judges(said: str) -> None:
+    assert read(said, again=False, rest=True, judged=True)["steps"] == []
+    assert "cannot" not in read(said, again=False, rest=True, judged=True)
+    assert read(said, again=False, rest=True) is None
+
+
+@pytest.mark.parametrize("said", ["We are done here.", "C'est fini.", "Todo está hecho.", "全部搞定"])
+def test_other_words_are_for_who_judges_once_no_better_answer_is_asked_for(said: str) -> None:
+    assert read(said, rest=True, judged=True) is None
+    assert read(said, rest=True, judged=True, last=True) == {"steps": [], "reasoning": said}
+    assert read(said, rest=True, last=True) == {"steps": [], "cannot": said}
+    assert read(said, judged=True, last=True) is None, "where all of it is to be planned, it says nothing"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Sorry, no.", "No tool.", "All done apart from mailing Bob.", "Nothing is left that I could do.", "Nothing further is possible.",
+        "Please tell me the address.", "Done, except for the mail.",
+        "Alles erledigt außer der Mail.", "Ich kann keine Mail senden.", "Bitte die Adresse nennen.",
+        "除了邮件，全部完成。", "无法发送邮件。", "没有邮件工具。", "Je ne peux pas.", "No puedo.",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("judged", [True, False])
+def test_words_with_a_reservation_are_no_end_but_why_nothing_is_planned(said: str, judged: bool) -> None:
+    assert read(said, again=False, rest=True, judged=judged) is None
+    found = read(said, rest=True, judged=judged, last=True)
+    assert found == {"steps": [], "cannot": said}
+
+
+@pytest.mark.parametrize("said", ["No.", "n/a" * 2_000, "...", "word " * 900])
+def test_what_says_too_little_or_goes_on_and_on_is_no_reason_either(said: str) -> None:
+    assert read(said, rest=True, last=True) is None
+
+
 @pytest.mark.parametrize("judged", [True, False])
 def test_a_question_in_another_field_is_no_word_that_nothing_is_left(judged: bool) -> None:
     for answer in (
@@ -271,7 +314,7 @@ def test_what_says_something_else_is_not_taken_for_the_end(answer: Any, judged: 
     again=st.booleans(),
 )
 def test_nothing_that_is_said_ever_becomes_a_step(text: str, rest: bool, judged: bool, again: bool) -> None:
-    found = InPlace(rest=rest, judged=judged)(text, again=again)
+    found = InPlace(rest=rest, judged=judged)(text, again=again, last=again)
     assert found is None or (
         found["steps"] == [] and found.keys() <= {"steps", "cannot", "ask_first", "reasoning"}
     )

@@ -18,22 +18,32 @@ def is_filler(text: str) -> bool:
 
 
 _DONE = r"(?:done|complete[d]?|finished|planned|executed|carried\s+out|covered|taken\s+care\s+of)"
+_DONE_IN_GERMAN = r"(?:erledigt|fertig|abgeschlossen|getan|gemacht|ausgeführt)"
 _NOTHING_IS_LEFT = re.compile(
     rf"\b(?:nothing|none)\b[^.;!?]{{0,30}}\b(?:left|remains?|remaining|(?:more|else|further)\s+to\s+(?:be\s+)?(?:do|plan|done|planned))\b"
     rf"|\bno\s+(?:(?:more|further|other|additional|new)\s+)(?:\w+\s+)?(?:steps?|calls?|actions?|parts?|work|planning)\b"
     rf"|\b(?:all|everything|every\s+\w+|each\s+\w+)\b[^.;!?]{{0,60}}\b{_DONE}\b|\balready\s+{_DONE}\b"
-    r"|\banything\s+(?:else|more|further)\b",
+    r"|\banything\s+(?:else|more|further)\b|\bno\s+steps?\s+(?:are\s+|is\s+)?(?:left|remain\w*)\b|\bnothing\s+to\s+(?:do|plan|add)\b"
+    rf"|\b(?:task|work|job|plan)\s+(?:is|was|has\s+been)?\s*(?:now\s+|already\s+|fully\s+)*{_DONE}\b"
+    r"|\bnichts\b[^.;!?]{0,20}\b(?:mehr|weiter(?:es)?|übrig|offen|zu\s+(?:tun|planen))\b"
+    r"|\bkeine?\s+(?:weiter|zusätzlich)\w*\s+(?:\w+\s+)?(?:schritte?|aufrufe?|aktion(?:en)?|arbeit(?:en)?)\b"
+    rf"|\b(?:alles?|aufgabe|plan|arbeit)\b[^.;!?]{{0,40}}\b{_DONE_IN_GERMAN}\b"
+    r"|已(?:经)?(?:全部|都)?(?:完成|做完|结束)|(?:全部|都|均)(?:已)?(?:完成|做完)|没有(?:剩余|更多|其他|别的|剩下)|无需(?:更多|其他|进一步)|不需要(?:更多|其他|进一步)",
     re.IGNORECASE,
 )
 
 
 _IS_DONE = re.compile(
-    rf"(?:all\s+)?{_DONE}\W*|(?:none|not|nothing)\s+(?:is\s+)?(?:needed|required|necessary)\W*", re.IGNORECASE
+    rf"(?:all\s+)?{_DONE}\W*|(?:none|not|nothing)\s+(?:is\s+)?(?:needed|required|necessary)\W*"
+    rf"|{_DONE_IN_GERMAN}\W*|nichts\W*|(?:已)?完成(?:了)?\W*|没有(?:了)?\W*|无\W*",
+    re.IGNORECASE,
 )
 _BUT = re.compile(
-    r"\b(?:except|but|however|not|cannot|unless|until|only|fail\w*|missing|lack\w*)\b|n['’]t\b", re.IGNORECASE
+    r"\b(?:except|apart\s+from|besides|but|however|not|cannot|can|could|unless|until|only|(?:im)?possible|fail\w*|missing|lack\w*)\b|n['’]t\b"
+    r"|\b(?:außer|aber|bis\s+auf|nicht|kann|konnte|nur|ohne|bevor|(?:un)?möglich|fehl\w*|jedoch)\b|除|但|不能|无法|不可|还|未|失败|只|缺|才",
+    re.IGNORECASE,
 )
-"""What says something beside that: there is more to it."""
+"""What says something beside that: there is more to it. English, German and Chinese; what is said in others is read by who judges."""
 
 
 def says_nothing_is_left(text: str) -> bool:
@@ -42,6 +52,17 @@ def says_nothing_is_left(text: str) -> bool:
     if _IS_DONE.fullmatch(said.strip()):
         return True
     return _NOTHING_IS_LEFT.search(said) is not None and _BUT.search(said) is None
+
+
+def has_reservations(text: str) -> bool:
+    """True of words that may say more, or something else, than that all is done: a no, an exception, a wish."""
+    said = text[:2_000]
+    return _BUT.search(said) is not None or _NO_OR_PLEASE.search(said) is not None
+
+
+_NO_OR_PLEASE = re.compile(
+    r"\b(?:no|none|sorry|please|nein|kein\w*|leider|bitte|still|yet|noch)\b|请|抱歉", re.IGNORECASE
+)
 
 
 def is_nothing(value: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from replan.core.data.answers import meant
 from replan.core.data.for_readers import folded
-from replan.core.data.nothing import is_filler, is_nothing, says_nothing_is_left
+from replan.core.data.nothing import has_reservations, is_filler, is_nothing, says_nothing_is_left
 from replan.core.data.read_json import Unreadable
 from replan.core.data.standing import answers_in
 from replan.core.data.taken_back import (
@@ -24,6 +24,7 @@ from replan.core.data.taken_back import (
     refusal_to_readers,
     said_beside,
     says_no,
+    takes_back,
 )
 from replan.core.plan.fields import INSTEAD_OF_STEPS, PLAN_FIELDS
 from replan.core.types import JsonObject, Plan
@@ -53,8 +54,11 @@ class InPlace:
         self._told = False
         """That steps stand beside a no or a question was sent back before."""
 
-    def __call__(self, text: str, *, again: bool) -> JsonObject | None:
-        """The answer that it stands for; None if that cannot be told. `again`: another one has been sent back before."""
+    def __call__(self, text: str, *, again: bool, last: bool = False) -> JsonObject | None:
+        """The answer that it stands for; None if that cannot be told.
+
+        `again`: another one has been sent back before. `last`: no further one is asked for.
+        """
         said = _said(text)
         if said is None:
             silent = self.rest and self._judged and not text.strip()
@@ -72,11 +76,21 @@ class InPlace:
         if refusal := next(filter(self._refuses, words), ""):
             return {"steps": [], "cannot": refusal[:_SHOWN]}
         if isinstance(said, str):
-            return None
+            return self._in_words(said) if self.rest and last else None
         noes = list(dict.fromkeys([*said_beside(said, PLAN_FIELDS).denying, *_noes(said)]))
         if self.rest and not self._judged and self._holds_nothing(said) and (beside := self.told(said)):
             return {"steps": [], "cannot": "; ".join(dict.fromkeys([beside, *noes]))}
         return {"steps": [], "cannot": "; ".join(noes)} if noes else None
+
+    def _in_words(self, said: str) -> JsonObject | None:
+        """What words stand for that nobody here understands, where the rest was asked for: who judges reads them.
+
+        Where nobody does, and where they may say no, they are why nothing is planned.
+        """
+        if len(said) > _SHOWN or not _LETTER.search(said) or is_filler(said):
+            return None
+        is_told = self._judged and not takes_back(said) and not has_reservations(said)
+        return {"steps": [], "reasoning" if is_told else "cannot": said}
 
     def _instead_of_both(self, plan: JsonObject) -> JsonObject | None:
         """What is left of steps beside a field that says no or asks, once that was sent back: its word. No step is run."""

@@ -41,9 +41,12 @@ class Unread(Violations):
 
 
 class InPlaceOf(Protocol):
-    """What an answer that cannot be used stands for: another answer, or None. `again`: an answer was sent back before."""
+    """What an answer that cannot be used stands for: another answer, or None.
 
-    def __call__(self, text: str, *, again: bool) -> JsonObject | None: ...
+    `again`: an answer was sent back before. `last`: no better one will be asked for.
+    """
+
+    def __call__(self, text: str, *, again: bool, last: bool = False) -> JsonObject | None: ...
 
 
 class _Wordy(Violations):
@@ -134,14 +137,14 @@ async def ask_typed(
         except Violations as refused:
             if doubted:
                 return doubted[0]
+            problems, formless = refused.problems, isinstance(refused, Unread)
             again = attempt > 1 or not corrections
-            if (
-                in_place is not None
-                and (stands_for := await _instead(in_place, reply.text, again)) is not None
+            last = tries > corrections and not (formless and reply.other_ways)
+            if in_place is not None and (
+                stands_for := await _instead(in_place, reply.text, again=again, last=last)
             ):
                 with contextlib.suppress(Violations):
                     return read(stands_for)
-            problems, formless = refused.problems, isinstance(refused, Unread)
             if isinstance(refused, _Wordy):
                 tries -= not keys.told
                 keys = keys._replace(told=True)
@@ -216,10 +219,10 @@ async def _understood(text: str, keys: _Keys, read: Callable[[Any], T], *, alone
     return _chosen(await beside(_values, text, keys), keys, read)
 
 
-async def _instead(in_place: InPlaceOf, text: str, again: bool) -> JsonObject | None:
+async def _instead(in_place: InPlaceOf, text: str, *, again: bool, last: bool) -> JsonObject | None:
     if len(text) <= ANSWER_AT_ONCE:
-        return in_place(text, again=again)
-    return await beside(lambda: in_place(text, again=again))
+        return in_place(text, again=again, last=last)
+    return await beside(lambda: in_place(text, again=again, last=last))
 
 
 def understand(text: str, needed: Sequence[str], read: Callable[[Any], T]) -> T:
