@@ -209,6 +209,25 @@ def test_a_condition_that_never_holds_fails_at_its_limit_with_what_was_seen() ->
     assert "did not hold in 4 readings within 100 s" in str(ran.result.steps[0].error)
 
 
+@pytest.mark.parametrize(("limit", "takes", "ends"), [(300, 100_000, 300), (3, 100_000, 10), (100, 45, 110)])
+def test_a_reading_that_hangs_ends_with_its_wait_or_soon_after(limit: int, takes: int, ends: int) -> None:
+    """The last look, at the limit, is no longer than ten seconds."""
+
+    async def main() -> Ran:
+        made = await bench({"job": job(1_000, delay_secs=takes)})
+        steps = [step("w", "wait_for_condition", parameters=until_done(every_secs=55, limit_secs=limit))]
+        task_id = await made.submit(plan(*steps), budget={"task_timeout_secs": 50_000})
+        ran = await made.drive(task_id)
+        while ran.result.status == "waiting":
+            ran = await made.drive_on(task_id)
+        return ran.check()
+
+    ran = virtual_time(main())
+    (failed,) = [one for one in ran.events("call_failed") if one.tool_id == "wait_for_condition"]
+    assert (failed.error.kind, f"within {limit} s" in failed.error.message) == ("limit", True)
+    assert ends <= ran.records[-1].ts - ran.records[0].ts <= ends + 2
+
+
 def test_readings_that_fail_in_passing_are_no_answer_and_others_end_the_wait() -> None:
     away = [ConnectionRefusedError("not up yet")] * 8
     passing = plan(step("ready", "wait_for_condition", parameters=until_done(every_secs=100)))

@@ -443,7 +443,7 @@ class Attempts:
     def _call(self, call: Call, given: JsonObject | None = None) -> Coroutine[Any, Any, Any]:
         run = self._run
         own = left = None
-        if call.tool.timeout_secs is not None or call.step.timeout_secs is not None:
+        if call.tool.timeout_secs is not None or call.step.timeout_secs is not None or call.until is not None:
             own, left = self._limits(call)
         elif self._deadline is not None:
             left = max(0.001, self._deadline - asyncio.get_running_loop().time())
@@ -493,10 +493,11 @@ class Attempts:
         """Seconds: what is left of the step's own time, or the tool's limit for a call; and what is left of the task's."""
         own = call.tool.timeout_secs
         now = asyncio.get_running_loop().time()
-        if call.step.timeout_secs is not None:
-            if call.until is None:
-                call.until = now + call.step.timeout_secs
-            own = max(0.001, call.until - now)
+        if call.step.timeout_secs is not None and call.until is None:
+            call.until = now + call.step.timeout_secs
+        if call.until is not None:
+            rest = max(0.001, call.until - now)
+            own = rest if own is None or call.step.timeout_secs is not None else min(own, rest)
         return own, None if self._deadline is None else max(0.001, self._deadline - now)
 
     def _retry_in(self, call: Call, fault: Fault) -> float | None:

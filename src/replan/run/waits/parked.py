@@ -30,6 +30,8 @@ from replan.run.waits.moments import told
 
 HOLD_SECS = 1.0
 """What is due sooner is waited for here: to let go of the task and to take it again costs more."""
+LAST_READING_SECS = 10.0
+"""So long a reading may take beyond the end of its wait, counted from its own start."""
 MOST_FAILURES = 3
 """Readings in a row that fail other than in passing: then the wait has failed. What is waited for may not be there yet."""
 
@@ -321,11 +323,22 @@ class Waits:
         if not tool.may_verify or tool.waits:
             text = f"{tool.id!r} is not called again and again: only a tool that reads, and needs no yes, is"
             return Fault(category="tool_error", kind="parameter", message=text)
-        if found := schemas.parameter_problems(tool, parameters):
-            text = f"the parameters do not fit tool {tool.id!r}: " + "; ".join(found[:10])
+        if wrong := schemas.parameter_problems(tool, parameters):
+            text = f"the parameters do not fit tool {tool.id!r}: " + "; ".join(wrong[:10])
             return Fault(category="parameter_error", kind="parameter", message=self._run.secrets.hide(text))
-        number = self._run.state.waits[call.key].readings + 1
-        return Call(call.step, call.slot.polling(), tool, parameters, f"{call.key}.r{number}", about=call.key)
+        wait = self._run.state.waits[call.key]
+        found = Call(
+            call.step,
+            call.slot.polling(),
+            tool,
+            parameters,
+            f"{call.key}.r{wait.readings + 1}",
+            about=call.key,
+        )
+        if wait.until is not None:
+            left = max(LAST_READING_SECS, wait.until - self._run.now())
+            found.until = asyncio.get_running_loop().time() + left
+        return found
 
 
 def _over(wait: Wait, what: str, why: str = "") -> Fault:
