@@ -53,6 +53,7 @@ class Keeping:
         come they are marked as given away, so that nobody goes on with them here, whenever this process ends: `finish_export` and
         `take_back` are for those.
         """
+        from replan.run.session.said import clear
         from replan.store.transfer.outgoing import exported
 
         if isinstance(task_ids, str) or not task_ids:
@@ -63,6 +64,7 @@ class Keeping:
                     f"task {task_id!r} was stored by an older release, with secrets in clear: whoever gets the file could "
                     "read them, so it cannot be exported"
                 )
+            await clear(self.service.parts, task_id)
         async with exported(self._movable(), task_ids, move=move) as pieces:
             yield pieces
 

@@ -79,6 +79,7 @@ async def opened(
         lend_after=lend_after, asleep=service.until_it_goes_on, elsewhere=service.driven_elsewhere,
     )  # fmt: skip
     running = Running(service, engine, models, announcer, queue, by_workers=by_workers)
+    closing.callback(service.overhearing.close)
     closing.push_async_callback(running.aclose)
     tidying = Tidying(store, settings.store.retention_days, parts.clock.now)
     tidying.begin()

@@ -54,7 +54,7 @@ from replan.run.rounds import next_round as rounds
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.opening import Claimed
-from replan.run.session.said import taken_in
+from replan.run.session.said import clear_forks, taken_in
 from replan.run.session.shielding import noticed
 from replan.run.session.stops import BudgetReached, Halted, HandedOver, ModelAway, Paused, warn
 from replan.run.steps.executor import execute
@@ -79,6 +79,8 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
             async with Claimed(task_id, parts, steal=steal and state is None) as run:
                 driving = Drive(run, people)
                 try:
+                    if run.state.said_in_clear:
+                        await driving.clear()
                     if not run.state.ended and goes_on(run.state, run.now()):
                         await driving.attend()
                 finally:
@@ -158,8 +160,6 @@ class Drive:
         cancels = task.cancelling()
         if await self._stands_still():
             return
-        if run.state.said_in_clear:
-            await run.redact({})
         await relatives.enter(run)
         self._begin()
         timer, loop = None, asyncio.get_running_loop()
@@ -225,13 +225,18 @@ class Drive:
             in_clear |= known_only_here
             apply(run.state, event, record.ts)
         if in_clear:
-            await run.redact({})
+            await self.clear()
         pause = run.state.pause
         self.cut_off |= pause is not None and pause.now and run.state.waiting is None
         if run.state.cancel is not None or self.cut_off:
             run.stop()
         wishes.take_hints(run)
         run.people_heard()
+
+    async def clear(self) -> None:
+        """Take out of the log what people have said with a secret that only this process knows."""
+        await self.run.redact({})
+        await clear_forks(self.run)
 
     def _time_is_up(self) -> None:
         self.late = True

@@ -32,6 +32,7 @@ from replan.core.secrets.names import (
 )
 from replan.core.secrets.pieces import Pieces
 from replan.core.secrets.receivers import Receiver
+from replan.core.secrets.said import without_secrets_said
 from replan.core.secrets.schemas import (
     holds_secret,
     masked_parameters,
@@ -89,4 +90,5 @@ __all__ = [
     "usable_key",
     "with_places",
     "with_secret_fields",
+    "without_secrets_said",
 ]

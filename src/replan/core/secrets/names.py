@@ -114,6 +114,11 @@ def _kept_under(name: str, value: Any) -> bool:
     return True
 
 
+def is_plain(text: str) -> bool:
+    """True for plain words and numbers of them, as they stand in a sentence."""
+    return _WORDS.fullmatch(text) is not None
+
+
 def is_secret_setting(name: str) -> bool:
     """The same for queries of addresses, flags of commands and keys of configurations (`?key=`, `--key`)."""
     folded = _folded(name)

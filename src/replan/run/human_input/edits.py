@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from replan.core.data.validation import faults
 from replan.core.events import ApprovalRequested
-from replan.core.secrets import MASK
+from replan.core.secrets import MASK, is_secret_parameter, secrets_of_schema
 from replan.core.types import JsonObject
 from replan.errors import InputError
 
@@ -31,6 +31,11 @@ def edit_of(asked: ApprovalRequested, given: JsonObject) -> Edit:
     shown, schema = asked.parameters, asked.parameters_schema or {"type": "object"}
     masked = {name for name, value in shown.items() if _holds_mask(value)}
     changes = {name: value for name, value in given.items() if name not in shown or shown[name] != value}
+    masked |= {
+        name
+        for name, value in changes.items()
+        if value is not None and (is_secret_parameter(name) or any(secrets_of_schema(schema, {name: value})))
+    }
     if secret := masked & changes.keys():
         raise InputError(
             f"{', '.join(sorted(secret))} is a secret: it cannot be changed here, where it would stand in the log; "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from replan.core.events import OutcomeSettled, QuestionAsked, TaskWaiting
 from replan.core.report.explain_doubts import known_about, question_about
 from replan.core.secrets import as_seen, reveal_known, secrets_of_schema
-from replan.core.state.task import CallState
+from replan.core.state.task import CallState, State
+from replan.ports import Tools
 from replan.run.session.context import Run
 
 
@@ -43,6 +44,13 @@ def _ask(
     )
 
 
+def secrets_given(state: State, question: QuestionAsked, output: Any, tools: Tools) -> list[tuple[str, Any]]:
+    """What the tool of a call, where it is one of those here, calls secret in what a person says that it gave."""
+    call = state.in_doubt.get(question.call_key or "")
+    tool = tools.resolve(call.tool_id) if call is not None else None
+    return list(secrets_of_schema(tool.output_schema, output)) if tool is not None else []
+
+
 async def settle(run: Run, question_id: str) -> None:
     """Take in what a person said of a call's outcome: it is done, or may be made again.
 
@@ -51,8 +59,7 @@ async def settle(run: Run, question_id: str) -> None:
     known = run.state.mending()
     question, answer = known.questions[question_id], known.answers[question_id]
     call = run.state.in_doubt[question.call_key or ""]
-    tool = run.parts.tools.resolve(call.tool_id)
-    said = list(secrets_of_schema(tool.output_schema, answer.output)) if tool is not None else []
+    said = secrets_given(run.state, question, answer.output, run.parts.tools)
     run.secrets.add_all(said)
     if said and run.secrets.masked(answer.output) is not answer.output:
         await run.redact({})

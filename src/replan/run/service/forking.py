@@ -37,7 +37,7 @@ from replan.errors import InputError
 from replan.run.service.interventions import checked_hint
 from replan.run.service.submission import json_size
 from replan.run.session.dependencies import Parts
-from replan.run.session.known_secrets import known_to
+from replan.run.session.said import hidden
 
 MOST_SINCE = 30
 """Effects after the event that a fork is told of."""
@@ -103,9 +103,7 @@ async def fork(
         by=storable(wanted.by), reason=storable(wanted.reason), hint=wanted.hint, policy=wanted.policy, plan=wanted.plan,
         tools=wanted.tools, settings=wanted.settings, retry=wanted.retry, judge=wanted.judge, since=since,
     )  # fmt: skip
-    if state.submitted is not None:
-        whole = parts.given.restored(state.name, state.submitted)
-        event = known_to(whole, parts.tools, parts.secrets).masked_event(event)
+    event = await hidden(parts, origin, event)
     told = ForkMade(fork=task_id, at=at, by=event.by, reason=event.reason)
     now = parts.clock.now()
     new = await parts.store.fork(task_id, event, told, now, work=work)

@@ -24,7 +24,7 @@ from replan.core.events import (
 from replan.core.limits.needs import Work, work_of
 from replan.core.references.kept import KeptBytes, artifact_named
 from replan.core.report.result import TaskResult
-from replan.core.secrets import NOTHING_SECRET, KnownSecrets, text_without_secrets
+from replan.core.secrets import NOTHING_SECRET, KnownSecrets, is_said, text_without_secrets
 from replan.core.state.fold import fold
 from replan.core.state.human_input import NoOutcome, outcome_of
 from replan.core.state.task import ENDED, State, TaskName
@@ -33,6 +33,8 @@ from replan.errors import InputError, ReplanError, TaskEnded, TaskGivenAway, Tas
 from replan.ports import Listening
 from replan.run.calls.rivals import made_elsewhere
 from replan.run.human_input.edits import edit_of
+from replan.run.human_input.overhearing import Overhearing
+from replan.run.human_input.questions import secrets_given
 from replan.run.human_input.signals import People
 from replan.run.orchestrator import drive
 from replan.run.service import forking, interventions
@@ -49,7 +51,7 @@ from replan.run.session.given import read_secret, source_of
 from replan.run.session.known_secrets import in_clear, known_to, places_of
 from replan.run.session.outputs import Loaded, read_back
 from replan.run.session.pages import folded
-from replan.run.session.said import say
+from replan.run.session.said import known_here, say
 from replan.run.session.shielding import noticed
 
 LOOK_SECS = 1.0
@@ -61,6 +63,7 @@ class Service:
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
+        self.overhearing = Overhearing(parts)
 
     async def submit(self, wanted: Submission, plan_bytes: int | None = None) -> tuple[str, bool]:
         """Store a task; its id, and whether it is new. Nothing is accepted before it is stored.
@@ -141,8 +144,11 @@ class Service:
         places = places_of(event, self.parts.tools)
         return event.model_copy(update={"secrets": {**dict.fromkeys(places, ""), **event.secrets}})
 
-    def drive(self, task_id: str) -> Coroutine[Any, Any, State]:
-        return drive(task_id, self.parts)
+    async def drive(self, task_id: str) -> State:
+        state = await drive(task_id, self.parts)
+        if state.secrets.any:
+            self.overhearing.attend(state)
+        return state
 
     def until_it_goes_on(self, state: State) -> Coroutine[Any, Any, bool]:
         """See `asleep`."""
@@ -201,10 +207,10 @@ class Service:
         return one if one is not None and one.media_type is not None else None
 
     async def history(self, task_id: str) -> list[Record]:
-        """The task's log as it may be shown: without what an older release has kept in clear."""
+        """The task's log as it may be shown: without what an older release has kept in clear, or what was said where nobody knew better."""
         records = await self.parts.store.read(task_id)
-        known = self._in_clear_of_first(records)
-        return [_shown(record, known) for record in records] if known.any else records
+        known, heard = self._in_clear_of_first(records), await known_here(self.parts, task_id)
+        return [_shown(record, known, heard) for record in records] if known.any or heard.any else records
 
     async def in_clear(self, task_id: str) -> bool:
         """Whether the task's log, which an older release has written, holds secrets in clear."""
@@ -379,7 +385,7 @@ class Service:
         event = QuestionAnswered(
             question_id=asked.question_id, answer=storable(text), happened=happened, output=output, by=by
         )
-        said = await say(self.parts, task_id, event)
+        said = await say(self.parts, task_id, event, secrets_given(state, asked, output, self.parts.tools))
         await self._check_first(task_id, said, lambda other: other.question_id, "question")
         return asked
 
@@ -514,10 +520,11 @@ class Service:
             line = Line(stored, news, driven)
             try:
                 known = await self._in_clear_of(task_id) if after else NOTHING_SECRET
+                heard = await known_here(self.parts, task_id)
                 while (record := await line.next()) is not None:
                     if isinstance(record.event, TaskSubmitted):
                         known = self._in_clear(record.event)
-                    yield _shown(record, known) if known.any else record
+                    yield _shown(record, known, heard) if known.any or heard.any else record
                     if isinstance(record.event, TERMINAL):
                         return
             finally:
@@ -531,8 +538,12 @@ class Service:
         return await plan_unstored(event, self.parts)
 
 
-def _shown(record: Record, known: KnownSecrets) -> Record:
-    return record._replace(event=known.masked_stored(record.event))
+def _shown(record: Record, known: KnownSecrets, heard: KnownSecrets) -> Record:
+    """`known`: of what an older release has kept in clear; `heard`: of the task, as far as it is known here."""
+    shown = known.masked_stored(record.event) if known.any else record.event
+    if heard.any and is_said(shown):
+        shown = heard.masked_stored(shown)
+    return record if shown is record.event else record._replace(event=shown)
 
 
 A = TypeVar("A")

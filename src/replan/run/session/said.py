@@ -1,41 +1,137 @@
-"""What people and callers outside say to a task: no secret that whoever stores it knows goes into the log with it."""
+"""What people and callers outside say to a task: no secret that whoever stores it knows goes into the log with it.
+
+What only another process knows is taken out by that one: whoever drives the task, as soon as it hears of it, or who speaks to it, or reads
+it, next. What nobody can know, but everybody see, is never written: a key of a known kind, what stands behind `password:`.
+"""
 
 from __future__ import annotations
 
-from typing import TypeVar
+import contextlib
+from collections.abc import Iterable
+from typing import Any, TypeVar, cast
 
-from replan.core.events import AnyEvent, Record, TaskSubmitted
-from replan.core.secrets import KnownSecrets, lost
+from replan.core.events import AnyEvent, ForkMade, QuestionAnswered, Record, TaskSubmitted
+from replan.core.secrets import KnownSecrets, is_said, lost, without_secrets_said
 from replan.core.state.task import TaskName
-from replan.errors import InputError
+from replan.errors import InputError, TaskEnded, TaskHeld, TaskNotFound
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.given import read_source
-from replan.run.session.known_secrets import known_to
+from replan.run.session.known_secrets import LateSecrets, known_to
+from replan.run.session.shielding import see_through
 
 E = TypeVar("E", bound=AnyEvent)
+_WORDS = ("hint", "reason", "by")
+_VALUES = ("data", "output", "parameters")
+
+
+async def known_here(parts: Parts, task_id: str) -> KnownSecrets:
+    """What is known here to be secret of the task: to whoever drives it, or to whoever has given it or can have it."""
+    known = parts.under_way.secrets_of(task_id)
+    if known is not None:
+        return known
+    first = await parts.store.read(task_id, 0, 1)
+    if not first or not isinstance(request := first[0].event, TaskSubmitted):
+        return parts.secrets
+    created = (await parts.store.summary(task_id)).created
+    found = _known_here(parts, TaskName(task_id, created), request)
+    for one in await parts.store.rests_on(task_id):  # whoever has forked it may know nothing
+        if (known := parts.under_way.secrets_of(one.task_id)) is not None:
+            found.also(known)
+        elif parts.given.holds(one.task_id):
+            name = TaskName(one.task_id, (await parts.store.summary(one.task_id)).created)
+            found.also(known_to(parts.given.restored(name, request), parts.tools, parts.secrets))
+    return found
 
 
 async def hidden(parts: Parts, task_id: str, event: E) -> E:
-    """The event without any secret of the task that is known here: to whoever drives it, or to whoever says it."""
-    known = parts.under_way.secrets_of(task_id)
-    if known is None:
-        first = await parts.store.read(task_id, 0, 1)
-        if not first or not isinstance(request := first[0].event, TaskSubmitted):
-            return parts.secrets.masked_event(event)
-        created = (await parts.store.summary(task_id)).created
-        known = _known_here(parts, TaskName(task_id, created), request)
-    return known.masked_event(event)
+    """The event without any secret of the task that is known here, or that can be seen in it."""
+    return (await known_here(parts, task_id)).masked_event(in_words(event))
 
 
-async def say(parts: Parts, task_id: str, event: AnyEvent) -> Record:
-    """Write it to the task's log."""
-    shown = await hidden(parts, task_id, event)
+def in_words(event: E) -> E:
+    """The event without what looks like a secret in what somebody has said in words."""
+    words = (*_WORDS, "answer") if isinstance(event, QuestionAnswered) and event.happened is None else _WORDS
+    said = {name: getattr(event, name, None) for name in words}
+    shown = {name: without_secrets_said(text) for name, text in said.items() if isinstance(text, str)}
+    changed = {name: text for name, text in shown.items() if text != said[name]}
+    if not changed:
+        return event
+    return cast(E, event.model_copy(update=changed))
+
+
+async def say(parts: Parts, task_id: str, event: AnyEvent, secrets: Iterable[tuple[str, Any]] = ()) -> Record:
+    """Write it to the task's log. `secrets`: what in it is known to be one by what it is for."""
+    event = in_words(event)
+    known = await known_here(parts, task_id)
+    if secrets := list(secrets):
+        known = KnownSecrets(known)
+        known.add_all(secrets)
+    shown = known.masked_event(event)
     record = await parts.store.signal(task_id, shown, parts.clock.now())
     if shown is not event:
         created = (await parts.store.summary(task_id)).created
         parts.given.keep_said(TaskName(task_id, created), record.seq, event)
+    await clear(parts, task_id, known)
     return record
+
+
+class _OfWords(LateSecrets):
+    """What is known to be secret, in words alone: what the task goes on with (`data`, `output`) is taken out by who takes it in."""
+
+    def event(self, event: AnyEvent) -> AnyEvent:
+        made = super().event(event)
+        if made is event or not is_said(event):
+            return made
+        left = {name: getattr(event, name) for name in _VALUES if getattr(event, name, None) is not None}
+        if not left:
+            return made
+        same = all(
+            getattr(made, name) == getattr(event, name)
+            for name in (*_WORDS, "answer")
+            if hasattr(event, name)
+        )
+        return event if same else made.model_copy(update={**left, "masked": event.masked})
+
+
+async def clear(parts: Parts, task_id: str, known: KnownSecrets | None = None) -> None:
+    """Take what is known here to be secret out of what was said in words to a task that nobody drives."""
+    if parts.under_way.secrets_of(task_id) is not None:
+        return  # its driver does
+    known = known or await known_here(parts, task_id)
+    if not known.any:
+        return
+    words = _OfWords(known, ())
+    try:
+        said = [one for one in await _said_to(parts, task_id) if words.event(one) is not one]
+    except TaskNotFound:
+        return
+    if not said:
+        return
+    with contextlib.suppress(TaskHeld, TaskEnded, TaskNotFound):
+        claim = await parts.store.claim(task_id)
+        try:
+            await parts.store.redact(claim, words)
+        finally:
+            await see_through(parts.store.release(claim))
+    for one in said:
+        if isinstance(one, ForkMade):
+            await clear(parts, one.fork, known)
+
+
+async def clear_forks(run: Run) -> None:
+    """The same of what was said as forks of the task were made."""
+    for record in await run.parts.store.read(run.task_id, signals_only=True):
+        if isinstance(record.event, ForkMade):
+            await clear(run.parts, record.event.fork, run.secrets)
+
+
+async def _said_to(parts: Parts, task_id: str) -> list[AnyEvent]:
+    """What people have said to it, as its log has it; with what it was forked for."""
+    said = await parts.store.read(task_id, signals_only=True)
+    if line := await parts.store.rests_on(task_id):
+        said += await parts.store.read(task_id, line[-1].upto, 1)
+    return [one.event for one in said if is_said(one.event)]
 
 
 def _known_here(parts: Parts, name: TaskName, request: TaskSubmitted) -> KnownSecrets:
