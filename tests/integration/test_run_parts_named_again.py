@@ -142,6 +142,14 @@ def test_a_list_that_goes_on_with_a_rest_is_asked_nothing(values: str) -> None:
     assert paid(ran) == PEOPLE
 
 
+@pytest.mark.parametrize("values", ['["Ann", "Bob"]', "${l.output[:2]}"])
+def test_also_where_what_is_done_was_done_twice(values: str) -> None:
+    twice = [pay(name, "Ann", repeat=True) for name in "pq"]
+    ran = run([part(READ, *twice), plan(pay("x", "${item}", for_each=values))])
+    assert ran.result.succeeded
+    assert paid(ran) == ["Ann", "Ann", "Bob"]
+
+
 def test_a_value_that_looks_like_a_reference_is_none() -> None:
     odd = FakeTool(output=["${l.output}", "Bob"], effect="reads")
 

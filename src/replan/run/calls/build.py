@@ -148,6 +148,8 @@ def prepare(
         state, base, place, lambda: one_of_several(base, parameters), repeatable=tool.effect == "repeatable"
     )
     other = twin(state, base, number, place) if tool.effect == "once" else None
+    if other is not None and state.reusable(call_key(base, number), tool, step.step) is not None:
+        other = None  # it is answered with what was done, and nothing comes twice
     if other is not None and (text := unmeant(step, slot, tool, other, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     answered = state.reusable(call_key(base, number), tool, step.step) is not None
