@@ -72,6 +72,8 @@ def test_a_strong_model_sees_the_whole_schema_and_what_the_output_means() -> Non
     assert '"unit": {"enum": ["C", "F"]}' in text
     assert "output: {degrees: number}\noutput fields: degrees: at noon" in text
     assert "each call does it once more" in text
+    paying = FORECAST.model_copy(update={"effect": "once", "unique_by": ("city", "unit")})
+    assert "once for each 'city' and 'unit'" in tool_lines([paying], style="standard", limit=1000)
     bare = tool_lines([ToolSpec(id="x")], style="standard", limit=1000)
     assert "output: not declared" in bare
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
+from replan.core.calls.telling import unique_words
 from replan.core.types import JsonObject, ToolSpec
 from replan.reasoning.prompting.history import shorten
 from replan.reasoning.prompting.inlined import inline
@@ -57,7 +58,7 @@ def _line(tool: ToolSpec, each: int) -> str:
 
 def _entry(tool: ToolSpec, each: int) -> str:
     lines = [f"tool: {tool.id}", f"what: {shorten(one_line(tool.description or tool.name or tool.id), each)}"]
-    lines.append(f"effect: {_EFFECTS[tool.effect]}{_change(tool)}")
+    lines.append(f"effect: {_effect(tool)}{_change(tool)}")
     lines.append(
         f"parameters: {shorten(_json(_trimmed(inline(tool.parameters))), max(each, _MOST_OF_SHAPE))}"
     )
@@ -68,6 +69,12 @@ def _entry(tool: ToolSpec, each: int) -> str:
     else:
         lines.append("output: not declared (refer to all of it, unless the description names its fields)")
     return "\n".join(lines)
+
+
+def _effect(tool: ToolSpec) -> str:
+    if tool.effect == "once" and tool.unique_by:
+        return f"has an effect, once for each {unique_words(tool)}: another call with the same is no other effect"
+    return _EFFECTS[tool.effect]
 
 
 def _change(tool: ToolSpec) -> str:
