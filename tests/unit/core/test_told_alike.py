@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from replan.core.calls.told_alike import CallsTold, Told
 from replan.core.secrets import lost
 from replan.core.tools.families import families
 from replan.core.types import ToolSpec
+from thorough import examples
 
 
 def tool(required: str, **optional: Any) -> ToolSpec:
@@ -93,6 +96,28 @@ def test_calls_are_found_the_latest_first_however_many_there_are() -> None:
     assert next(at for at, _ in calls.like(mine)) == 2_000
     calls.learn(tool("to n"), [{"to": "P7", "n": 6}])
     assert next(at for at, _ in calls.like(mine, {"n"})) == 2_001
+
+
+@settings(max_examples=examples(100))
+@given(
+    made=st.lists(
+        st.fixed_dictionaries({"whom": st.sampled_from("ABC"), "n": st.sampled_from([1, 2])}), max_size=30
+    ),
+    mine=st.fixed_dictionaries({"to": st.sampled_from(["A", "B", ""]), "n": st.sampled_from([1, 2])}),
+    names=st.sampled_from(
+        [("to n", "whom n"), ("to m", "whom n"), ("to", "whom n"), ("to n", "n"), ("m", "n"), ("", "whom")]
+    ),
+)
+def test_what_is_found_is_what_is_alike(made: Any, mine: Any, names: tuple[str, str]) -> None:
+    """However the two tools name what they require."""
+    own, other = names
+    values = {"to": mine["to"], "m": mine["n"], "n": mine["n"]}
+    call = Told.of(tool(own), {name: values[name] for name in own.split()})
+    theirs = [{name: one[name] for name in other.split()} for one in made]
+    calls = CallsTold()
+    calls.learn(tool(other), theirs)
+    alike = [at for at, one in enumerate(theirs) if call.is_like(Told.of(tool(other), one))]
+    assert [at for at, _ in calls.like(call)] == alike[::-1]
 
 
 def test_a_family_is_who_is_declared_by_whom_in_either_direction_and_through_a_third() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
@@ -22,8 +22,10 @@ from replan.core.secrets import holds_lost, is_mask, reveal_known
 from replan.core.types import JsonObject, ToolSpec
 from replan.core.walk import every
 
-_MOST = 200
+_MOST = 1_000
 """Calls that one is held against, the latest first, where no parameter of the same name finds them."""
+_MOST_TOKENS = 8
+"""Values of one call that are looked up in every combination."""
 _SHORT = 200
 _UNKNOWN = ""
 """Stands for a value that cannot be seen any more: it may be any."""
@@ -82,7 +84,7 @@ class Told(NamedTuple):
         mine, theirs = self._own(other, weak=weak), other._own(self, weak=weak)
         if not (mine and theirs):
             return True
-        return self.open.isdisjoint(mine) and _in_common(self._at(mine), other._at(theirs))
+        return self.open.isdisjoint(mine) and _in_common(self.tokens(mine), other.tokens(theirs))
 
     def _in_both(self, other: Told) -> list[str]:
         given = self.given | self.open | other.given
@@ -96,30 +98,20 @@ class Told(NamedTuple):
         needed = self.required - other.names
         return needed or ((self.given | self.open) - other.names if weak else frozenset())
 
-    def _at(self, names: Iterable[str]) -> list[Any]:
-        return [one for name in names for one in every(self.values.get(name))]
+    def tokens(self, names: Iterable[str]) -> frozenset[str]:
+        """What the values of these tell whatever they are called: their texts, or their numbers where they have none."""
+        values = [one for name in names for one in every(self.values.get(name))]
+        plain = [one for one in values if isinstance(one, str | int | float) and not isinstance(one, bool)]
+        return frozenset(map(_key, [one for one in plain if isinstance(one, str)] or plain))
 
 
 def _same(one: str, other: str) -> bool:
     return one == other or _UNKNOWN in (one, other)
 
 
-def _in_common(mine: Sequence[Any], theirs: Sequence[Any]) -> bool:
-    """True if the one holds all texts of the other; where not both have any, all numbers."""
-    texts = [{one for one in values if isinstance(one, str)} for values in (mine, theirs)]
-    if any(is_mask(one) for one in (*texts[0], *texts[1])):
-        return True
-    kinds = (
-        texts
-        if all(texts)
-        else [{_key(one) for one in values if _is_plain(one)} for values in (mine, theirs)]
-    )
-    smaller, larger = sorted(kinds, key=len)
-    return smaller <= larger
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
+def _in_common(mine: frozenset[str], theirs: frozenset[str]) -> bool:
+    """True if the one has all of the other."""
+    return mine <= theirs or theirs <= mine or _UNKNOWN in mine | theirs
 
 
 def _keys(values: JsonObject) -> dict[str, str]:
@@ -139,12 +131,43 @@ def _key(value: Any) -> str:
 
 
 @dataclass(slots=True)
+class _ByTokens:
+    """Calls by what they require that another tool lacks."""
+
+    lacking: frozenset[str]
+    """All parameters of that tool."""
+    count: int = 0
+    _with: dict[str, list[int]] = field(default_factory=dict)
+    _just: dict[frozenset[str], list[int]] = field(default_factory=dict)
+    _any: list[int] = field(default_factory=list)
+    """Those that may be any."""
+
+    def learn(self, told: Sequence[Told]) -> None:
+        for at in range(self.count, len(told)):
+            tokens = told[at].tokens(told[at].required - self.lacking)
+            if not tokens or _UNKNOWN in tokens:
+                self._any.append(at)
+            for one in tokens:
+                self._with.setdefault(one, []).append(at)
+            self._just.setdefault(tokens, []).append(at)
+        self.count = len(told)
+
+    def like(self, tokens: frozenset[str]) -> set[int]:
+        """Those that have all of these, or none but these."""
+        fewest = min((self._with.get(one, []) for one in tokens), key=lambda calls: len(calls))
+        some = (combinations(tokens, count) for count in range(1, len(tokens) + 1))
+        parts = map(frozenset, chain.from_iterable(some))
+        return {*self._any, *fewest, *chain.from_iterable(self._just.get(one, ()) for one in parts)}
+
+
+@dataclass(slots=True)
 class CallsTold:
     """The calls of one tool by what they are told, in their order; it keeps what it has found of them."""
 
     _told: list[Told] = field(default_factory=list)
     _names: set[str] = field(default_factory=set)
     _by: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    _by_tokens: dict[frozenset[str], _ByTokens] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -160,11 +183,33 @@ class CallsTold:
 
     def like(self, call: Told, but_for: Collection[str] = ()) -> Iterator[tuple[int, Told]]:
         """Those that nothing tells from this one, the latest first; `but_for`: these may differ."""
+        looked_at = self._by_own(call)
+        if looked_at is None:
+            looked_at = self._by_names(call, but_for)
+        found_there = ((at, self._told[at]) for at in sorted(looked_at, reverse=True))
+        return ((at, told) for at, told in found_there if call.is_like(told, but_for))
+
+    def _by_names(self, call: Told, but_for: Collection[str]) -> Iterable[int]:
+        """Those that have the value of one parameter which the fewest have; the latest of all, where it has none of theirs."""
         telling = (call.given & self._names).difference(call.open, but_for)
         known = [name for name in telling if call.keys[name] != _UNKNOWN]
         found = [[self._by.get((name, key), _NONE) for key in (call.keys[name], _UNKNOWN)] for name in known]
-        latest = range(self.count - 1, max(-1, self.count - 1 - _MOST), -1)
         fewest = min(found, key=lambda lists: sum(map(len, lists)), default=None)
-        looked_at = sorted(chain(*fewest), reverse=True) if fewest is not None else latest
-        found_there = ((at, self._told[at]) for at in looked_at)
-        return ((at, told) for at, told in found_there if call.is_like(told, but_for))
+        return range(max(0, self.count - _MOST), self.count) if fewest is None else chain(*fewest)
+
+    def _by_own(self, call: Told) -> Iterable[int] | None:
+        """Those that require the same by other names; None where one of the two tools has no such parameter."""
+        first = self._told[0] if self._told else None
+        if first is None or len(first.names) < len(self._names):
+            return None  # they are not all told by the same names
+        mine = call.required - first.names
+        if not mine or not first.required - call.names:
+            return None
+        tokens = call.tokens(mine)
+        if not call.open.isdisjoint(mine):
+            return ()
+        if not tokens or _UNKNOWN in tokens or len(tokens) > _MOST_TOKENS:
+            return None
+        index = self._by_tokens.setdefault(call.names, _ByTokens(call.names))
+        index.learn(self._told)
+        return index.like(tokens)
