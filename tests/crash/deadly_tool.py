@@ -1,6 +1,6 @@
-"""Drives two tasks at once, again and again, each time in a process of its own; a tool of the one ends its process.
+"""Drives some tasks at once, again and again, each time in a process of its own; a tool of some of them ends its process.
 
-Prints how many processes it took, and how both tasks ended, as one line of JSON.
+Prints how many processes it took, and how the tasks ended, as one line of JSON.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from replan.errors import TaskEnded
 
 FOLDER = Path(sys.argv[1])
 EFFECT = sys.argv[2]
-MOST = 20
+MOST = 30
 """Processes; then it is given up."""
 
 
-@tool(effect="reads" if EFFECT == "waits" else EFFECT)  # type: ignore[call-overload,untyped-decorator]
+@tool(effect="reads" if EFFECT in ("waits", "many") else EFFECT)  # type: ignore[call-overload,untyped-decorator]
 def die(n: int = 0) -> int:
     """End the process."""
     os._exit(7)
@@ -54,6 +54,11 @@ if EFFECT == "waits":
             "steps": [{"step_id": "d", "tool": "wait_for_condition", "parameters": WATCH, "dependencies": []}]
         },
         "innocent": {"steps": [step("a", "nap", 3)]},
+    }
+elif EFFECT == "many":
+    PLANS = {
+        **{f"deadly-{n}": {"steps": [step("d", "die", n)]} for n in range(3)},
+        **{f"innocent-{n}": {"steps": [step("a", "nap", n)]} for n in range(3)},
     }
 else:
     PLANS = {

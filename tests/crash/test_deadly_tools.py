@@ -40,3 +40,13 @@ def test_a_call_whose_process_ends_each_time_fails_in_the_end(effect: str, tmp_p
     assert "each process that made it has ended" in error
     assert found["innocent"]["status"] == "succeeded"
     assert {status for name, (status, _) in found["deadly"]["steps"].items() if name != "d"} == {"succeeded"}
+
+
+def test_of_many_tasks_each_that_ends_its_process_is_found_in_two_turns_of_its_own(tmp_path: Path) -> None:
+    found = driven("many", tmp_path)
+    assert (
+        found["processes"] <= 2 + 2 * 3 + 1 + 5
+    )  # where one dies before it is stored that another one stands by
+    for name in ("deadly", "innocent"):
+        ends = {found[f"{name}-{n}"]["status"] for n in range(3)}
+        assert ends == {"failed" if name == "deadly" else "succeeded"}, found

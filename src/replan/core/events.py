@@ -272,6 +272,8 @@ class ExecutionMode(Event):
     type: Literal["execution_mode"] = "execution_mode"
     mode: Literal["parallel", "serial"]
     reason: str
+    turn: Literal["", "waits", "has"] = ""
+    """Of a task that may be what ends its process: it waits until others that may be it have had their turn, or it has its own."""
 
 
 class StepReady(Event):

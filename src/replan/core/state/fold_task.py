@@ -55,7 +55,8 @@ def _resumed(state: State, event: e.TaskResumed, ts: float) -> None:
     state.llm_running.clear()
     state.llm_since.clear()
     waiting = state.waiting
-    state.fruitless = 0 if waiting is not None else state.fruitless + 1
+    state.fruitless = 0 if waiting is not None else state.fruitless + (not state.stands_by)
+    state.stands_by = False
     if waiting is not None and (waiting.until_resumed or waiting.until is not None):
         state.waiting = None  # its time has come, or somebody looks again whether it has
     if state.cancel is not None and state.cancel.until_resumed:
@@ -102,7 +103,10 @@ def _rejected(state: State, event: e.PlanRejected, ts: float) -> None:
 
 
 def _mode(state: State, event: e.ExecutionMode, ts: float) -> None:
-    state.mode = shared(event)
+    if event.turn:
+        state.stands_by = event.turn == "waits"
+    else:
+        state.mode = shared(event)
 
 
 def _evaluated(state: State, event: e.EvaluationCompleted, ts: float) -> None:

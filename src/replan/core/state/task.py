@@ -121,7 +121,9 @@ class State:
     """The `once` calls of each tool that were begun, in their order."""
     resumed: bool = False
     fruitless: int = 0
-    """How often it was taken up again since anything of it came to an end."""
+    """How often it was taken up again since anything of it came to an end; where it came to its turn, once it may be what ends its process."""
+    stands_by: bool = False
+    """It waits for that turn: what ends its process now is not of it."""
     said_in_clear: bool = field(default=False, compare=False, repr=False)
     """The log has something that was said with a secret in it, which only its driver knows."""
     any_settled: bool = False

@@ -7,7 +7,6 @@ one turn of the event loop, so a chain costs one commit a step.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Coroutine
 from typing import Any
 
@@ -57,21 +56,19 @@ def execute(run: Run, deadline: float | None) -> Coroutine[Any, Any, None]:
     return made if run.state.fruitless < ALONE_AFTER else _alone(run, made)
 
 
-TURN_SECS = 0.2
-
-
 async def _alone(run: Run, made: Coroutine[Any, Any, None]) -> None:
     """So it shows which of several tasks ends the process that they share."""
     try:
-        await asyncio.sleep(random.uniform(0.0, TURN_SECS))
-        await run.parts.alone.acquire()
-    except BaseException:
-        made.close()
-        raise
-    try:
-        await made
+        waits = (
+            "something of it may end its process: one call at a time, after other tasks of which that is so"
+        )
+        await run.durable(run.record(ExecutionMode(mode="serial", reason=waits, turn="waits")))
+        async with run.parts.turns.of(run.state.fruitless - ALONE_AFTER):
+            has = "something of it may end its process: one call at a time, beside no other task of which that is so"
+            await run.durable(run.record(ExecutionMode(mode="serial", reason=has, turn="has")))
+            await made
     finally:
-        run.parts.alone.release()
+        made.close()
 
 
 async def _in_parallel(run: Run, deadline: float | None) -> None:
