@@ -164,6 +164,25 @@ def test_all_else_is_not_known(field: dict[str, Any]) -> None:
     assert not found.denying
 
 
+@pytest.mark.parametrize("name", ["needs_human_review", "needsApproval", "escalate", "follow_up_required"])
+def test_what_is_not_needed_agrees_and_what_is_needed_may_not(name: str) -> None:
+    for no in (False, "no", "false"):
+        assert said_beside({name: no}, []) == ((), ())
+    for yes in (True, "yes", "true"):
+        assert said_beside({name: yes}, []).unknown
+
+
+@pytest.mark.parametrize("name", ["needs_met", "requirement_done", "verdict", "required_output_correct"])
+def test_a_no_of_anything_else_is_no_agreement(name: str) -> None:
+    assert said_beside({name: "no"}, []).denying
+
+
+@pytest.mark.parametrize("name", ["stop", "fraud", "confirm_first"])
+def test_a_yes_of_something_unknown_is_read_as_true_is(name: str) -> None:
+    assert said_beside({name: "yes"}, []).unknown == (f"{name}: yes",)
+    assert said_beside({name: True}, []).unknown == (f"{name}: True",)
+
+
 def test_a_no_does_not_deny_what_says_itself_that_nothing_happened() -> None:
     found = said_beside(
         {"happened": False, "status": "failed", "error": "I cannot tell"}, ["happened"], yes=False

@@ -239,7 +239,7 @@ def _shown(key: str, value: Any) -> str:
 
 def _says(name: str, value: Any, score: float | None) -> bool | None:
     """True if it agrees with a yes or says nothing, False if it says no, None if it may."""
-    if value in NOTHING:
+    if value in NOTHING or (_is_plain_no(value) and _is_of_needs(_words(name))):
         return True
     if isinstance(value, str) and _plain(value) in _NO and not _is_a_no_of_no(name, value):
         return False
@@ -287,11 +287,28 @@ def _says_in_words(name: str, words: list[str], value: str) -> bool | None:
         return False
     if folded(name) in NAMES_OF_A_NO or _denies(value):
         return False
+    if plain in ("true", "yes") and _NAMES_OF_YES.isdisjoint(words):
+        return None  # as true
     return True if plain in _YES and not about_no else None
 
 
 def _words(name: str) -> list[str]:
     return _WORD.findall(_HUMP.sub(" ", name[:_TOLD]).replace("_", " ").casefold())
+
+
+def _is_plain_no(value: Any) -> bool:
+    return value is False or (isinstance(value, str) and _plain(value) in ("no", "false"))
+
+
+def _is_of_needs(words: list[str]) -> bool:
+    """`needs_human_review`, `follow_up_required`, `escalate`: nothing is missing where nothing is needed."""
+    if not words or not _NAMES_OF_YES.isdisjoint(words):
+        return False
+    return words[0] in _NEEDS or words[-1] in _NEEDED
+
+
+_NEEDS = _set_of("need needs require requires escalate escalation")
+_NEEDED = _set_of("needed required necessary")
 
 
 def _is_a_no_of_no(name: str, value: str) -> bool:

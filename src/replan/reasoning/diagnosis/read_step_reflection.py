@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 from replan.core.data.taken_back import Beside, said_beside
@@ -33,6 +33,7 @@ from replan.reasoning.diagnosis.action_names import (
     two_meanings,
     word_and_data,
 )
+from replan.reasoning.diagnosis.read_settlement import beside_settlement, read_settlement
 from replan.reasoning.prompting.ask import Violations
 from replan.reasoning.prompting.read_values import (
     fold,
@@ -50,6 +51,7 @@ from replan.reasoning.prompting.tool_names import ToolNames
 
 CALLING: frozenset[ActionType] = RETRIES | {"repair_step"}
 """After these the failed step is called again."""
+_HANDED_ON: ActionType = "trigger_overall_reflection"
 _RECOVERABLE = {"is_recoverable", *STEP_FIELDS["is_recoverable"]}
 _CONFIDENCE = {"confidence", *STEP_FIELDS["confidence"]}
 _CONDITIONS = WANTING_A_YES | {"when", *PLAN_STEP_FIELDS["when"]}
@@ -71,17 +73,26 @@ _CUT = re.compile(r"… \(\d+ characters\)$")
 # ── a step ────────────────────────────────────────────────────────────────────
 
 
-def read_step_reflection(answer: Any, view: FailureView) -> StepReflection:
-    """The diagnosis of a step. The shape of the action's data is as `SuggestedAction` says, or it is refused."""
+def read_step_reflection(
+    answer: Any, view: FailureView, heard: Callable[[Sequence[str]], bool] = lambda _: False
+) -> StepReflection:
+    """The diagnosis of a step. The shape of the action's data is as `SuggestedAction` says, or it is refused.
+
+    `heard`: whether the noes beside a call were sent back before. Said again they count, and the call is handed on with them.
+    """
     answer = inside(answer, STEP_FIELDS, "suggested_action")
     found = named(answer, STEP_FIELDS)
     if twice := list(two_meanings(answer, view.tool, view.tools)):
         raise Violations([f"the diagnosis has {fault}" for fault in twice[:_MOST_TOLD]])
-    if noes := _beside_call(answer).denying:
+    noes = _beside_call(answer).denying[:_MOST_TOLD]
+    action = None
+    if noes and heard(noes) and _HANDED_ON in view.allowed:
+        action = SuggestedAction(type=_HANDED_ON, data={"summary": "; ".join(noes)})
+    elif noes:
         raise Violations(
             [
                 f"a call is to be made beside {no!r}, which says otherwise: choose another action if it is not to be made"
-                for no in noes[:_MOST_TOLD]
+                for no in noes
             ]
         )
     category = _category(found.get("root_cause_category"))
@@ -95,7 +106,7 @@ def read_step_reflection(answer: Any, view: FailureView) -> StepReflection:
         else category not in _OUTSIDE,
         confidence=_confidence(found.get("confidence")),
         analysis=text(found.get("analysis")),
-        suggested_action=_action(found.get("suggested_action"), answer, view),
+        suggested_action=action or _action(found.get("suggested_action"), answer, view),
         alternative_solutions=texts(found.get("alternative_solutions")),
         improvement_suggestions=texts(found.get("improvement_suggestions")),
     )
@@ -153,7 +164,7 @@ def beside_a_step(answer: Any) -> Sequence[str]:
     word, data = word_and_data(named(answer, STEP_FIELDS).get("suggested_action"), answer)
     data = opened(data)
     if ACTIONS.get(fold(word)) == "settle_outcome":
-        return _beside_settlement(data).unknown if isinstance(data, dict) else ()
+        return beside_settlement(data).unknown if isinstance(data, dict) else ()
     return _beside_call(answer).unknown
 
 
@@ -242,7 +253,7 @@ def _data(kind: ActionType, data: Any, view: FailureView) -> JsonObject:
         data = {"tool_id": data}
     if not isinstance(data, dict):
         raise Violations([f"suggested_action.data of {kind} has to be an object"])
-    return _settlement(data) if kind == "settle_outcome" else _tool_call(kind, data, view)
+    return read_settlement(data) if kind == "settle_outcome" else _tool_call(kind, data, view)
 
 
 def _in_words(data: Any) -> str:
@@ -315,11 +326,6 @@ def _tool_call(kind: ActionType, data: JsonObject, view: FailureView) -> JsonObj
     return call
 
 
-_SETTLEMENT_FIELDS = {
-    "happened": ("did_happen", "effect_happened", "took_effect", "took_place"),
-    "output": ("result",),
-    "evidence": ("quote", "proof", "reason"),
-}
 _OF_DIAGNOSES = (
     *STEP_FIELDS,
     *(name for names in STEP_FIELDS.values() for name in names),
@@ -344,30 +350,3 @@ _OF_FAILURES = (
 )  # fmt: skip
 """What a diagnosis says of the failure, and not of what is to be done."""
 _MOST_TOLD = 5
-_OF_SETTLEMENTS = (
-    "type",
-    *_SETTLEMENT_FIELDS,
-    *(name for names in _SETTLEMENT_FIELDS.values() for name in names),
-)
-
-
-def _beside_settlement(data: JsonObject) -> Beside:
-    happened = truth(named(data, _SETTLEMENT_FIELDS).get("happened"))
-    return said_beside(data, _OF_SETTLEMENTS, yes=happened is not False)
-
-
-def _settlement(data: JsonObject) -> JsonObject:
-    found = named(data, _SETTLEMENT_FIELDS, ("happened", "output"))
-    happened, evidence = truth(found.get("happened")), text(found.get("evidence"))
-    problems = [
-        f"suggested_action.data of settle_outcome has {no!r}, which says otherwise: choose another action if you cannot tell"
-        for no in _beside_settlement(data).denying
-    ]
-    if happened is None:
-        problems.append("suggested_action.data of settle_outcome has to say `happened`: true or false")
-    if not evidence:
-        problems.append("suggested_action.data of settle_outcome has to quote the reading as `evidence`")
-    if problems:
-        raise Violations(problems)
-    told: JsonObject = {"happened": happened, "evidence": evidence}
-    return told | ({"output": found["output"]} if found.get("output") is not None else {})

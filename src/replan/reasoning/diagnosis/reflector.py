@@ -88,8 +88,14 @@ async def reflect_on_step(
     tools = [tool for tool in offered_tools(view, style) if view.tool is None or tool.id != view.tool.id]
     if style == "small" and not view.in_doubt:
         tools = [tool for tool in tools if tool.id in stand_ins(view)]
+    noes: list[Sequence[str]] = []
+
+    def heard(found: Sequence[str]) -> bool:
+        noes.append(found)
+        return len(noes) > 1
+
     answers = _Answers(
-        lambda answer: read_step_reflection(answer, view),
+        lambda answer: read_step_reflection(answer, view, heard),
         lambda found: [*unquoted(found.suggested_action, view.readings), *check(found)],
         lambda found: found.suggested_action.type in _CALLING_OR_SETTLING,
         beside_a_step,

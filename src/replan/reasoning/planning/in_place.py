@@ -220,7 +220,7 @@ def _plain(text: str) -> str:
 _SENTENCE = re.compile(r"[.!:;\n]\s+|\n")
 
 
-_QUESTION = re.compile(r"[^.!:;?\n？。！：；]*[?？]")
+_QUESTION = re.compile(r"(?<![^.!:;?\n？。！：；])[^.!:;?\n？。！：；]*+[?？]")
 _ASKING = r"(?:(?:and|so|or)\s+)?(?:which|what|who|whom|whose|where|when|how|why|is|are|am|shall|should|may|can|could|do|does|will|would)\b"
 _CLAUSES = re.compile(rf",\s+(?={_ASKING})", re.IGNORECASE)
 _ASKS = re.compile(_ASKING, re.IGNORECASE)
