@@ -113,6 +113,20 @@ def test_so_is_what_refers_to_nothing_but_what_is_done(again: dict[str, Any]) ->
     assert paid(ran) == ["Ann", "Bob"]
 
 
+def test_of_a_list_that_is_read_it_is_said_how_an_item_is_left_out() -> None:
+    again = pay("x", "${item}", "y", for_each="${l.output[:2]}")
+    ran = run(
+        [
+            part(READ, pay("p", "Ann")),
+            plan(pay("y", "Cid"), again),
+            plan(pay("y", "Cid"), {**again, "for_each": "${l.output[1:2]}"}),
+        ]
+    )
+    (text,) = refusals(ran)
+    assert "step 'x', item 1: this call alone (to leave it out, write the list without it" in text
+    assert paid(ran) == PEOPLE
+
+
 @pytest.mark.parametrize("text", ["Hi Ann", "Hi ${l.output[0]}"])
 def test_so_is_a_text_in_which_a_reference_stood(text: str) -> None:
     first = part(READ, pay("p", "ann", words={"text": "Hi ${l.output[0] | @}"}))

@@ -412,6 +412,10 @@ class _Check:
                     f"{_places(new)} {'makes' if len(new) == 1 else 'make'} the call of {tool!r} that {done[0]} has made, which has "
                     "an effect; leave it out, or set `repeat: true` on it if the effect is wanted once more"
                 )
+                if any(step.instead_of for step in steps if step.step_id in {name for name, _, _ in found}):
+                    text += (
+                        ", or write that step again as it is, with `instead_of`, to say what it stands for"
+                    )
                 self.say(text)
                 for name in [name for name, _, _ in found if name not in self.settled]:
                     self.of_steps.setdefault(name, []).append(Wrong("decomposition_error", text))

@@ -91,7 +91,9 @@ def of_this_alone(step: Step, slot: Slot) -> str:
     """How a hint at one of several calls begins: a mark on their step would be for all of them."""
     if slot == ONLY or step.repeat:
         return ""
-    return "this call alone (a step of its own says `repeat`: on a whole list it means every item): "
+    read = step.for_each is not None and listed(step.for_each) is None
+    how = "to leave it out, write the list without it; " if read else ""
+    return f"this call alone ({how}a step of its own says `repeat`: on a whole list it means every item): "
 
 
 def done_in_part(steps: Iterable[StepState]) -> dict[str, list[StepId]]:
