@@ -74,6 +74,7 @@ async def opened(
             return limits.lend_place_after_secs
         return min(limits.task_timeout_secs, parts.under_way.shortest_limit(going)) / 10
 
+    parts.turns.still, parts.turns.lend_after = parts.under_way.still_secs, lend_after
     engine = LocalEngine(
         service.drive, limits.max_concurrent_tasks, service.hear_cancel, still=parts.under_way.still_secs,
         lend_after=lend_after, asleep=service.until_it_goes_on, elsewhere=service.driven_elsewhere,

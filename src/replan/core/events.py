@@ -145,6 +145,8 @@ class TaskResumed(Event):
     reason: str = ""
     status: str = ""
     """What the task is at."""
+    beside: bool = False
+    """It may be what ends the process, and goes on beside another of which that is so."""
 
 
 class RoundStarted(Event):
@@ -272,8 +274,8 @@ class ExecutionMode(Event):
     type: Literal["execution_mode"] = "execution_mode"
     mode: Literal["parallel", "serial"]
     reason: str
-    turn: Literal["", "waits", "has"] = ""
-    """Of a task that may be what ends its process: it waits until others that may be it have had their turn, or it has its own."""
+    beside: bool = False
+    """The task may be what ends the process, and another of which that is so goes on beside it."""
 
 
 class StepReady(Event):

@@ -26,6 +26,7 @@ from replan.core.decide import (
     failed_with,
 )
 from replan.core.events import (
+    ExecutionMode,
     OverallReflectionTriggered,
     RoundCompleted,
     RoundStarted,
@@ -40,6 +41,7 @@ from replan.core.limits.budget import limit_reached
 from replan.core.report import explain
 from replan.core.report.explain_doubts import with_account
 from replan.core.state.fold import apply
+from replan.core.state.progress import ALONE_AFTER
 from replan.core.state.task import State
 from replan.core.types import Failure, JsonObject
 from replan.core.waits.state import was_set_back
@@ -58,6 +60,7 @@ from replan.run.session.said import clear_forks, taken_in
 from replan.run.session.shielding import noticed
 from replan.run.session.stops import BudgetReached, Halted, HandedOver, ModelAway, Paused, warn
 from replan.run.steps.executor import execute
+from replan.run.turns import Turn
 
 _LONG = (SelectTools, MakePlan, Execute, Reflect, ChangePlan)
 """What a process that is about to end does not begin."""
@@ -120,6 +123,7 @@ class Drive:
 
     __slots__ = (
         "again",
+        "beside",
         "cut_off",
         "deadline",
         "drift",
@@ -129,14 +133,13 @@ class Drive:
         "looked",
         "people",
         "run",
+        "why",
     )
 
     def __init__(self, run: Run, people: People) -> None:
         self.run = run
         self.people = people
-        budget = run.state.policy.budget.task_timeout_secs
-        now = asyncio.get_running_loop().time()
-        self.deadline = None if budget is None else now + budget - run.state.active_secs
+        self.deadline: float | None = None
         run.hear = self._take_in
         self.heard = run.state.last_seq
         """Up to where people's signals have been taken in."""
@@ -149,20 +152,80 @@ class Drive:
         self.cut_off = False
         """What ran was cut off for a pause."""
         self.again = False
-        """It was cut off, and may go on already."""
+        """It was cut off, or has not begun, and is looked at anew."""
+        self.why = ""
+        """It goes on one call at a time, in words."""
+        self.beside = False
+        """It goes on beside another task that may end the process, too."""
         self.failed: Exception | None = None
         """What went wrong beside the loop, as people's words were taken in."""
 
     async def attend(self) -> None:
         """Run the loop beside what may stop it; record how it ended."""
-        task, run = asyncio.current_task(), self.run
-        assert task is not None
-        cancels = task.cancelling()
+        run, task = self.run, asyncio.current_task()
+        cancels = task.cancelling() if task is not None else 0
         if await self._stands_still():
             return
         await relatives.enter(run)
-        self._begin()
+        turn, times = None, run.state.fruitless_next if run.state.started else 0
+        if 0 < times < MOST_FRUITLESS and run.state.cancel is None:
+            turn = run.parts.turns.ask(
+                run.task_id, had=max(0, times - ALONE_AFTER), waits=times >= ALONE_AFTER
+            )
+        try:
+            if turn is None or await self._has_come(turn):
+                await self._go_on(cancels)
+        finally:
+            if turn is not None:
+                turn.over()
+
+    async def _has_come(self, turn: Turn) -> bool:
+        """Wait for the task's turn, before any of its time is counted. False: somebody has spoken meanwhile, or this process is to end."""
+        if not turn.come.done() and not await self._waited_for(turn):
+            return False
+        if self.run.state.fruitless_next >= ALONE_AFTER:
+            self.beside, turn.told = turn.beside, self._shares_turn
+            self.why = "something of it may end its process: one call at a time" + (
+                "" if turn.beside else ", beside no other task of which that is so"
+            )
+        self.run.when_cleared(turn.over)
+        return True
+
+    async def _waited_for(self, turn: Turn) -> bool:
+        leaving = self.run.parts.leaving
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        async def heard() -> None:
+            wake()
+
+        self.people.attend(heard)
+        leaving.heard_by(wake)
+        try:
+            await asyncio.wait({turn.come, woken}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.forget(wake)
+        self.again = woken.done() and not leaving.now  # the log is read anew, with what was said
+        return not woken.done()
+
+    def _shares_turn(self) -> None:
+        """Another task that may end the process has begun beside this one."""
+        run = self.run
+        if run.broken is None and not (run.closed or run.state.ended):
+            mode = run.state.mode.mode if run.state.mode is not None else "serial"
+            reason = "another task that may end the process goes on beside it"
+            run.record(ExecutionMode(mode=mode, reason=reason, beside=True))
+
+    async def _go_on(self, cancels: int) -> None:
+        run, task = self.run, asyncio.current_task()
+        assert task is not None
         timer, loop = None, asyncio.get_running_loop()
+        self._begin()
+        if (budget := run.state.policy.budget.task_timeout_secs) is not None:
+            self.deadline = loop.time() + budget - run.state.active_secs
         self.late = self.deadline is not None and loop.time() >= self.deadline
         if self.deadline is not None:
             timer = loop.call_at(self.deadline, self._time_is_up)
@@ -272,8 +335,9 @@ class Drive:
     def _record_resumed(self, instead: JsonObject | None = None) -> None:
         parts, status = self.run.parts, wishes.status_at(self.run.state)
         resumed = TaskResumed(
-            driver=parts.driver, version=parts.version, instead=instead or {}, status=status
-        )
+            driver=parts.driver, version=parts.version, instead=instead or {}, status=status, beside=self.beside,
+            reason=self.why,
+        )  # fmt: skip
         self.run.record(resumed)
 
     # ── ends ──

@@ -93,6 +93,7 @@ def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
 
 def _waiting(state: State, event: e.TaskWaiting, ts: float) -> None:
     state.ledger.waits += 1
+    state.fruitless = -1  # it was driven to here: whoever takes it up again, and whatever was said meanwhile, that is not for nothing
     if event.paused:
         waits = state.pause is not None
     else:

@@ -11,7 +11,7 @@ from replan.core.failures.faults import NOT_MADE
 from replan.core.plain_calls import PlainEnd, PlainStart
 from replan.core.state import fold_people, fold_recovery
 from replan.core.state.fold_plans import looked_at, reopen
-from replan.core.state.progress import ALONE_AFTER, CallState, Output, StepState, StepStatus
+from replan.core.state.progress import CallState, Output, StepState, StepStatus
 from replan.core.state.step_recovery import Healing
 from replan.core.state.task import State
 from replan.core.waits.state import Reading, Wait
@@ -51,7 +51,7 @@ def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
     if (earlier := state._calls.get(call.key)) is not None:
         call.retries, call.first = earlier.retries, earlier.first
         call.cut_off = earlier.cut_off + (earlier.status == "running" and earlier.alone)
-    call.alone = state.fruitless >= ALONE_AFTER
+    call.alone = state.alone
     ledger.touch(call.effect)
     state._calls[call.key] = call
     if call.effect == "once":
@@ -265,7 +265,7 @@ def _plain_start(state: State, start: PlainStart, ts: float) -> None:
         key, step_id, ONLY, start.tool_id, 1,
         start.effect, start.parameters, started=ts, first=ts, effects_before=ledger.effects, plan=state.plans,
     )  # fmt: skip
-    call.alone = state.fruitless >= ALONE_AFTER
+    call.alone = state.alone
     if start.effect != "reads":
         ledger.effects += 1
         if start.effect == "once":

@@ -37,7 +37,7 @@ def _submitted(state: State, event: e.TaskSubmitted, ts: float) -> None:
 
 
 def _started(state: State, event: e.TaskStarted, ts: float) -> None:
-    state.started, state.driver = True, event.driver
+    state.started, state.driver, state.fruitless = True, event.driver, 0
     _approves(state, event)
 
 
@@ -55,8 +55,7 @@ def _resumed(state: State, event: e.TaskResumed, ts: float) -> None:
     state.llm_running.clear()
     state.llm_since.clear()
     waiting = state.waiting
-    state.fruitless = 0 if waiting is not None else state.fruitless + (not state.stands_by)
-    state.stands_by = False
+    state.fruitless, state.beside = state.fruitless_next, event.beside
     if waiting is not None and (waiting.until_resumed or waiting.until is not None):
         state.waiting = None  # its time has come, or somebody looks again whether it has
     if state.cancel is not None and state.cancel.until_resumed:
@@ -103,10 +102,11 @@ def _rejected(state: State, event: e.PlanRejected, ts: float) -> None:
 
 
 def _mode(state: State, event: e.ExecutionMode, ts: float) -> None:
-    if event.turn:
-        state.stands_by = event.turn == "waits"
-    else:
-        state.mode = shared(event)
+    state.mode = shared(event)
+    if event.beside:
+        state.beside = True
+        for call in state.running_calls():
+            call.alone = False
 
 
 def _evaluated(state: State, event: e.EvaluationCompleted, ts: float) -> None:
@@ -197,7 +197,7 @@ def _forked(state: State, event: e.TaskForked, ts: float) -> None:
     state.fork, state.kin = event, True
     state.created = ts
     state.cancel = state.pause = state.waiting = None
-    state.wishes = ()
+    state.wishes, state.fruitless = (), -1
     # what is shared was spent by the other task
     state._asked, state.tool_calls, state.active_secs = Usage(), 0, 0.0
     state.rounds_before = state.round

@@ -23,6 +23,7 @@ from replan.core.secrets import NOTHING_SECRET, KnownSecrets
 from replan.core.state.human_input import Word
 from replan.core.state.ledger import Ledger, LedgerEntry
 from replan.core.state.made_instead import MadeInstead, mended
+from replan.core.state.progress import ALONE_AFTER
 from replan.core.state.progress import ENDED as ENDED
 from replan.core.state.progress import ONLY as ONLY
 from replan.core.state.progress import CallState as CallState
@@ -121,9 +122,9 @@ class State:
     """The `once` calls of each tool that were begun, in their order."""
     resumed: bool = False
     fruitless: int = 0
-    """How often it was taken up again since anything of it came to an end; where it came to its turn, once it may be what ends its process."""
-    stands_by: bool = False
-    """It waits for that turn: what ends its process now is not of it."""
+    """How often it was taken up again since anything of it came to an end; -1: it came to wait, so that the next time is the first."""
+    beside: bool = False
+    """Other tasks that may end the process go on beside it."""
     said_in_clear: bool = field(default=False, compare=False, repr=False)
     """The log has something that was said with a secret in it, which only its driver knows."""
     any_settled: bool = False
@@ -468,6 +469,16 @@ class State:
         """Every step and action id that this task has used."""
         steps = (state.step for state in self.steps.values())
         return self._ids.union(*map(ids_of, steps))
+
+    @property
+    def fruitless_next(self) -> int:
+        """What `fruitless` will be once it is taken up again."""
+        return 0 if self.waiting is not None else self.fruitless + 1
+
+    @property
+    def alone(self) -> bool:
+        """Something of it may end the process: it makes one call at a time, beside no other such task."""
+        return self.fruitless >= ALONE_AFTER and not self.beside
 
     def running_calls(self) -> list[CallState]:
         """Calls that were started and have no result."""

@@ -131,6 +131,12 @@ class Places:
         if not (self._held or self._giving):
             self.hand_out()
 
+    def add(self, more: int) -> None:
+        """From now on there are so many more."""
+        self.free += more
+        if not (self._held or self._giving):
+            self.hand_out()
+
     def take_back(self, place: Place) -> None:
         """The place comes back, if it is held, and nothing is handed out until this is undone as a hold is."""
         self._held += 1

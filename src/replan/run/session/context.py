@@ -68,6 +68,7 @@ class Run:
 
     __slots__ = (
         "_batch",
+        "_cleared",
         "_flying",
         "_listener",
         "_loop",
@@ -127,6 +128,8 @@ class Run:
         """Up to where people have written, as the log shows, and what they wrote has not been taken in; 0: it has."""
         self.told: set[str] | None = None
         """Sentences for people that are said once."""
+        self._cleared: list[Callable[[], None]] = []
+        """What is done once something of the task has come to its end: it does not end the process each time."""
         self._batch: Batch | None = None
         self._flying: list[Batch] = []
         self._time = asyncio.get_running_loop().time
@@ -176,6 +179,15 @@ class Run:
             self.broken, self.stopping = error, True
             asyncio.get_running_loop().call_soon(self.stop)
 
+    def when_cleared(self, do: Callable[[], None]) -> None:
+        """Call this once something of the task has come to its end."""
+        self._cleared.append(do)
+
+    def _clear(self) -> None:
+        cleared, self._cleared = self._cleared, []
+        for do in cleared:
+            asyncio.get_running_loop().call_soon(do)
+
     def heard_by(self, listener: Callable[[], None] | None) -> None:
         """From now on this is called whenever people's events have been taken in."""
         self._listener = listener
@@ -213,6 +225,8 @@ class Run:
         batch.events += events
         if artifacts:
             batch.artifacts += artifacts
+        if self._cleared and state.fruitless <= 0:
+            self._clear()
         return batch
 
     def tell(self, event: AnyEvent) -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import heapq
-import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from replan.core.secrets import KnownSecrets
@@ -18,6 +14,7 @@ from replan.run.session.feed import Feed, UnderWay
 from replan.run.session.given import Given
 from replan.run.session.late_answers import LATE, LateAnswers
 from replan.run.session.tool_record import ToolRecord
+from replan.run.turns import Turns
 
 
 class Leaving:
@@ -41,47 +38,6 @@ class Leaving:
     def forget(self, tell: Callable[[], None]) -> None:
         """Say nothing more to this one."""
         self._told.remove(tell)
-
-
-TURN_SECS = 0.2
-"""So much later, for each turn that it had, a task asks for the next: those that had fewer come first, also where they start later."""
-_MOST_TURNS = 5
-
-
-class Turns:
-    """Of the tasks of a process that may be what ends it: one at a time, those first that had the fewest. A task that dies with each turn of its own is behind all that are not to blame, which get on and need none."""
-
-    def __init__(self) -> None:
-        self._taken = False
-        self._count = itertools.count()
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-
-    @contextlib.asynccontextmanager
-    async def of(self, had: int) -> AsyncIterator[None]:
-        """The next turn of a task that had so many."""
-        await asyncio.sleep(TURN_SECS * min(had, _MOST_TURNS))
-        if self._taken:
-            mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiting, (had, next(self._count), mine))
-            try:
-                await mine
-            except asyncio.CancelledError:
-                if mine.done() and not mine.cancelled():
-                    self._give()
-                raise
-        self._taken = True
-        try:
-            yield
-        finally:
-            self._give()
-
-    def _give(self) -> None:
-        while self._waiting:
-            _, _, waits = heapq.heappop(self._waiting)
-            if not waits.done():
-                waits.set_result(None)
-                return
-        self._taken = False
 
 
 @dataclass(slots=True)
@@ -111,7 +67,7 @@ class Parts:
     light: dict[TaskName, None] = field(default_factory=dict)
     """Tasks that were stored here lately, small enough to be read and planned in the event loop."""
     turns: Turns = field(default_factory=Turns)
-    """Of tasks that may be what ends this process."""
+    """Of the tasks that may be what ends this process."""
     gives_back: bool = False
     """A task whose model cannot be asked here goes back to the queue that it came from."""
     leaving: Leaving = field(default_factory=Leaving)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from replan.core.data.pieces import MANY
@@ -50,25 +51,9 @@ def execute(run: Run, deadline: float | None) -> Coroutine[Any, Any, None]:
     Raises `BudgetReached` and `StoreError`; a fault of the parallel scheduler itself makes the rest serial.
     """
     mode, reason = mode_of(run.state)
-    if run.state.mode is None:
+    if run.state.mode is None or run.state.mode.beside:
         run.record(ExecutionMode(mode=mode, reason=reason))
-    made = Executor(run, deadline, serial=True).run_all() if mode == "serial" else _in_parallel(run, deadline)
-    return made if run.state.fruitless < ALONE_AFTER else _alone(run, made)
-
-
-async def _alone(run: Run, made: Coroutine[Any, Any, None]) -> None:
-    """So it shows which of several tasks ends the process that they share."""
-    try:
-        waits = (
-            "something of it may end its process: one call at a time, after other tasks of which that is so"
-        )
-        await run.durable(run.record(ExecutionMode(mode="serial", reason=waits, turn="waits")))
-        async with run.parts.turns.of(run.state.fruitless - ALONE_AFTER):
-            has = "something of it may end its process: one call at a time, beside no other task of which that is so"
-            await run.durable(run.record(ExecutionMode(mode="serial", reason=has, turn="has")))
-            await made
-    finally:
-        made.close()
+    return Executor(run, deadline, serial=True).run_all() if mode == "serial" else _in_parallel(run, deadline)
 
 
 async def _in_parallel(run: Run, deadline: float | None) -> None:
@@ -110,12 +95,11 @@ class Executor:
         self._run = run
         self._state = run.state
         self._graph = run.state.graph()
-        limit = (
-            1
-            if serial or run.state.fruitless >= ALONE_AFTER
-            else max(1, run.state.policy.parallel_max_concurrent)
-        )
-        self._places = Places(limit, self._say_who_waits)
+        limit = 1 if serial else max(1, run.state.policy.parallel_max_concurrent)
+        one_by_one = run.state.fruitless >= ALONE_AFTER
+        self._places = Places(1 if one_by_one else limit, self._say_who_waits)
+        if one_by_one:
+            run.when_cleared(partial(self._open_places, limit - 1))
         self._urgency = (
             {step: -float(n) for n, step in enumerate(self._graph.topological())}
             if serial
@@ -219,6 +203,13 @@ class Executor:
         self._steps.call_off()
         if not self._idle.done():
             self._idle.set_result(None)
+
+    def _open_places(self, more: int) -> None:
+        """It is not what ends the process: it goes on as any other."""
+        try:
+            self._places.add(more)
+        except Exception as error:  # noqa: BLE001 - nobody hears this either
+            self.stop(error)
 
     def _hand_over(self) -> None:
         self.stop(HandedOver())
