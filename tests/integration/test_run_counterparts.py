@@ -38,8 +38,8 @@ NOTE = {"note": {"type": "string", "default": ""}}
 class Bank:
     """Whom it has paid, by whatever tool. Those who have `moved` are known as Bob2, say; what nobody hears of is in doubt."""
 
-    def __init__(self, *, moved: Sequence[str] = (), silent: Sequence[str] = ()) -> None:
-        self.moved, self.silent = moved, silent
+    def __init__(self, *, moved: Sequence[str] = (), silent: Sequence[str] = (), gifts: bool = True) -> None:
+        self.moved, self.silent, self.gifts = moved, silent, gifts
         self.paid: list[str] = []
         self._owed = itertools.count(5)
         self._names = iter(WHO)
@@ -48,6 +48,8 @@ class Bank:
         who = parameters.get("to") or parameters.get("recipient")
         if who in self.moved:
             raise ToolCallError(f"{who} is {who}2 by now", kind="tool")
+        if parameters.get("as") == "gift" and not self.gifts:
+            raise ToolCallError("gifts are not taken", kind="tool")
         self.paid.append(who)
         if who in self.silent:
             raise ToolCallError("the connection was lost", kind="tool", happened="unknown")
@@ -64,7 +66,7 @@ class Bank:
             "pay": FakeTool(
                 parameters=fields("to", **CENTS, **NOTE), spec={"substitutes": ("wire", "quote")}, **once
             ),
-            "wire": FakeTool(parameters=fields("to", **CENTS), **once),
+            "wire": FakeTool(parameters=fields("to", **CENTS, **{"as": {"type": "string"}}), **once),
             "sepa": FakeTool(
                 parameters=fields("recipient", **CENTS), spec={"substitutes": ("WIRE",)}, **once
             ),
@@ -386,8 +388,52 @@ def test_recovery_makes_no_payment_that_another_step_has_made_by_another_tool(
 
     ran = virtual_time(main())
     assert bank.paid == ["Ann"]
-    assert "step 'p' has done this with 'pay'" in told(ran)[0]
-    assert ("nobody knows whether it took effect" in told(ran)[0]) == silent
+    asked = [text for one in ran.events("step_reflected") for text in one.violations]
+    asked += [one.reason for one in ran.events("overall_reflection_triggered")]
+    assert any(
+        "step 'p' (by 'pay', which does the same) makes this very call of 'wire'" in text for text in asked
+    )
+
+
+def mended(wanted: dict[str, Any], fix: dict[str, Any], **bank: Any) -> tuple[Bank, Ran]:
+    made = Bank(**bank)
+
+    async def main() -> Ran:
+        answers = {
+            "execution_plan": wanted,
+            "step_reflection": [fix, REPLAN, REPLAN],
+            "overall_reflection": END,
+        }
+        return await (await bench(made.tools(), answers)).run(evaluation="steps")
+
+    return made, virtual_time(main())
+
+
+def test_recovery_makes_no_payment_that_another_step_is_still_to_make_by_another_tool() -> None:
+    fix = reflection("retry_with_tool", {"tool_id": "wire", "parameters": {"to": "Ann"}})
+    fix["root_cause_category"] = "tool_error"
+    wanted = plan(
+        pays("q", "Bob"),
+        step("p", "pay", "m", parameters={"to": "Ann"}),
+        step("m", "quote", parameters={"to": "x"}),
+    )
+    bank, ran = mended(wanted, fix, moved=["Bob"])
+    assert bank.paid in ([], ["Ann"])
+    assert "step 'p' (by 'pay', which does the same)" in ran.events("step_reflected")[0].violations[0]
+
+
+@pytest.mark.parametrize("by", ["wire", "sepa"])
+def test_of_two_that_one_plan_has_chosen_each_may_be_mended(by: str) -> None:
+    """It is what the plan has meant for that place, by whichever tool."""
+    if by == "wire":
+        fix = reflection("retry_with_params", {"as": "loan"})
+    else:
+        fix = reflection("retry_with_tool", {"tool_id": "sepa", "parameters": {"recipient": "Ann"}})
+        fix["root_cause_category"] = "tool_error"
+    wanted = plan(pays("p"), step("w", "wire", "p", parameters={"to": "Ann", "as": "gift"}))
+    bank, ran = mended(wanted, fix, gifts=False)
+    assert bank.paid == ["Ann", "Ann"]
+    assert ran.result.is_success
 
 
 def test_recovery_takes_a_substitute_for_the_second_of_two_like_payments() -> None:

@@ -6,7 +6,7 @@ means a second one. The outputs of two tools are not alike, so it is never answe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from replan.core.again.like_calls import is_meant_again
@@ -67,18 +67,25 @@ class _Written(NamedTuple):
 
 
 def _done_by_others(
-    state: State, tool: ToolSpec, told: Told, before: int, resolve: Resolve, written: _Written | None = None
+    state: State,
+    tool: ToolSpec,
+    told: Told,
+    before: int,
+    resolve: Resolve,
+    written: _Written | None = None,
+    planned: Sequence[Told] = (),
 ) -> Iterator[Done]:
     """What was done before this version of the plan by tools that do the same, where nothing tells it from such a call.
 
-    `written`: how a plan writes it; what was planned beside it in the same words was chosen together with it.
+    `written`: how a plan writes it; what was planned beside it in the same words was chosen together with it. `planned`: what the place
+    was to call before recovery changed that; what is like it was chosen beside it.
     """
     read = written.read if written is not None else frozenset[str]()
     for name in tool.counterparts:
         other = resolve(name)
         for call, theirs in state.made_like(name, other, told, read):
             done = state.effect_for(call, before, tool) if call.plan < before else None
-            if done is None or done.plan >= before:
+            if done is None or done.plan >= before or any(one.is_like(theirs) for one in planned):
                 continue
             if written is None or not (
                 state.was_planned_beside(written.step, call) or not written.may_be(state, call, theirs, other)
@@ -109,8 +116,7 @@ def planned_by_others(
 def done_before(
     state: State, step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject, resolve: Resolve
 ) -> list[Done]:
-    """The same of a call that is about to be made. One that recovery has changed is held against all that was done beside it, too,
-    unless it only does by another tool what failed there."""
+    """The same of a call that is about to be made. One that recovery has changed is held against all that was done beside it, too."""
     if not tool.counterparts or tool.effect != "once" or state.begun is None:
         return []
     known = step.calls.get(slot)
@@ -127,9 +133,8 @@ def done_before(
         before = min(step.meant, state.begun.version)
         return list(_done_by_others(state, tool, told, before, resolve, written))
     failures = mine.failures() if mine is not None else ()
-    if any(told.is_like(Told.of(resolve(one.tool_id), one.parameters)) for one in failures):
-        return []
-    return list(_done_by_others(state, tool, told, state.plans + 1, resolve))
+    planned = [Told.of(resolve(one.tool_id), one.parameters) for one in failures]
+    return list(_done_by_others(state, tool, told, state.plans + 1, resolve, planned=planned))
 
 
 def unsaid(step: Step, slot: Slot, tool: ToolSpec, done: list[Done]) -> str:

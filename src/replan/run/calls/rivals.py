@@ -6,12 +6,14 @@ to. A `once` call that another place means as well would be made twice, or stand
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 from replan.core.calls.site import Slot
+from replan.core.calls.told_alike import Told
 from replan.core.ids import base_of
-from replan.core.state.task import State, StepState, actions_of
+from replan.core.state.task import CallState, State, StepState, actions_of
 from replan.core.types import JsonObject, ToolSpec
 from replan.ports import Tools
 from replan.run.calls.outline import outline
@@ -27,25 +29,52 @@ def made_elsewhere(
     """Which other place means this very call, in words; empty if none does, or where the plan has meant both alike."""
     if tool.effect != "once":
         return ""
-    names = set(state.bases(tool, parameters))
     mine = _planned(step, slot, _item_of(step, slot, state), state, tools)
-    for other, at, item in _others(step, slot, tool, names, state, tools):
-        if mine and not mine.isdisjoint(_planned(other, at, item, state, tools)):
+    proposed = _Proposed(tool, set(state.bases(tool, parameters)), Told.of(tool, parameters))
+    for other, at, item, by, made in _others(step, slot, proposed, state, tools):
+        theirs = _planned(other, at, item, state, tools) if mine is not None else None
+        if mine is not None and theirs is not None and not mine.names.isdisjoint(theirs.names):
             continue  # the items of a list that are equal, say: each is one
+        if by.id != tool.id and mine is not None and mine.told.is_like(Told.of(by, made)):
+            continue  # the plan has chosen both
         words = at.words()
-        return f"step {other.step.step_id!r}" + (f", {words}," if words else "")
+        place = f"step {other.step.step_id!r}" + (f", {words}," if words else "")
+        return place if by.id == tool.id else f"{place} (by {by.id!r}, which does the same)"
     return ""
 
 
 def planned_calls(step: StepState, state: State, tools: Tools) -> set[str]:
     """The names of every call that the step was planned for, as far as they can be told."""
     found = [one for action in actions_of(step.step) for one in places(step, action, state, Loaded())]
-    return set().union(*(_planned(step, at, item, state, tools) for at, item in found))
+    planned = (_planned(step, at, item, state, tools) for at, item in found)
+    return set().union(*(one.names for one in planned if one is not None))
+
+
+class _Proposed(NamedTuple):
+    """A call that somebody proposes."""
+
+    tool: ToolSpec
+    names: set[str]
+    told: Told
+
+    def is_made_by(self, by: ToolSpec, parameters: JsonObject, names: Callable[[], Collection[str]]) -> bool:
+        """True if this call of that tool, which has these names, is it or does the same."""
+        if by.id == self.tool.id:
+            return not self.names.isdisjoint(names())
+        return by.id in self.tool.counterparts and self.told.is_like(Told.of(by, parameters))
+
+
+class _Planned(NamedTuple):
+    """What a place was planned to call."""
+
+    told: Told
+    names: set[str]
 
 
 def _others(
-    step: StepState, slot: Slot, tool: ToolSpec, names: set[str], state: State, tools: Tools
-) -> Iterator[tuple[StepState, Slot, Any]]:
+    step: StepState, slot: Slot, proposed: _Proposed, state: State, tools: Tools
+) -> Iterator[tuple[StepState, Slot, Any, ToolSpec, JsonObject]]:
+    """The other places that make such a call, or are to make it, with what they call for it."""
     loaded = Loaded()
     for other in state.steps.values():
         items = [one for action in actions_of(other.step) for one in places(other, action, state, loaded)]
@@ -54,34 +83,41 @@ def _others(
             if other is step and at == slot:
                 continue
             if call is not None and call.status in _MADE:
-                if not call.reused and base_of(call.key) in names:
-                    yield other, at, item
-            elif not other.closed and _means(other, at, item, tool, names, state, tools):
-                yield other, at, item
+                by, made = tools.resolve(call.tool_id) or proposed.tool, call.parameters
+                if not call.reused and proposed.is_made_by(by, made, partial(_base, call)):
+                    yield other, at, item, by, made
+            elif not other.closed and (meant := _meant(other, at, item, state, tools)) is not None:
+                by, made = meant
+                if proposed.is_made_by(by, made, partial(state.bases, by, made)):
+                    yield other, at, item, by, made
 
 
-def _means(
-    other: StepState, at: Slot, item: Any, tool: ToolSpec, names: set[str], state: State, tools: Tools
-) -> bool:
-    """True if the place is to make the call, as far as that can be told by now."""
+def _base(call: CallState) -> list[str]:
+    return [base_of(call.key)]
+
+
+def _meant(
+    other: StepState, at: Slot, item: Any, state: State, tools: Tools
+) -> tuple[ToolSpec, JsonObject] | None:
+    """What the place is to call, as far as that can be told by now."""
     try:
         meant = outline(other, at, state, tools, Loaded(), item)
     except KeyError:  # an output that is kept apart: what the call comes to is not known here
-        return False
-    if meant.fault is not None or meant.tool is not tool:
-        return False
-    return not names.isdisjoint(state.bases(tool, meant.parameters))
+        return None
+    return None if meant.fault is not None or meant.tool is None else (meant.tool, meant.parameters)
 
 
-def _planned(step: StepState, slot: Slot, item: Any, state: State, tools: Tools) -> set[str]:
-    """The names of the call that the place was planned for; none where it cannot be told."""
+def _planned(step: StepState, slot: Slot, item: Any, state: State, tools: Tools) -> _Planned | None:
+    """The call that the place was planned for; None where it cannot be told."""
     try:
         meant = outline(step, slot, state, tools, Loaded(), item)
         name = step.step.tool if slot.action_id is None else step.action(slot.action_id).tool
     except KeyError:
-        return set()
+        return None
     tool = tools.resolve(name)
-    return set(state.bases(tool, meant.planned)) if tool is not None else set()
+    if tool is None:
+        return None
+    return _Planned(Told.of(tool, meant.planned), set(state.bases(tool, meant.planned)))
 
 
 def _item_of(step: StepState, slot: Slot, state: State) -> Any:
