@@ -189,17 +189,20 @@ def export(db: Path, file: Path, *task_ids: str) -> subprocess.CompletedProcess[
 
 def killed_at(at: int, db: Path, file: Path, *names: str) -> int:
     """Give away, and be killed at that call or return of what writes; how many there were, if it came to its end."""
+    return int(signalled_at("SIGKILL", at, db, file, *names).stdout or -1)
+
+
+def signalled_at(name: str, at: int, db: Path, file: Path, *names: str) -> subprocess.CompletedProcess[str]:
     given = ["tasks", "export", *names, "--move", "-o", str(file), "--db", str(db)]
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(at), *given], stdout=subprocess.PIPE, check=False
+    return subprocess.run(
+        [sys.executable, "-c", KILLED, name, str(at), *given], capture_output=True, text=True, check=False
     )
-    return int(done.stdout or -1)
 
 
 KILLED = """
 import os, signal, sys, threading
 
-at = int(sys.argv.pop(1))
+name, at = sys.argv.pop(1), int(sys.argv.pop(1))
 seen = 0
 WRITES = ("store/moving.py", "store/writer.py", "store/new_file.py", "transfer/outgoing.py")
 
@@ -210,7 +213,7 @@ def look(frame, event, argument):
     if event in ("call", "return") and code.endswith(WRITES) and ("writer" not in code or frame.f_code.co_name in ("_commit", "settle")):
         seen += 1
         if seen == at:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal.Signals[name])
 
 
 threading.setprofile(look)
@@ -335,3 +338,30 @@ async def test_what_stands_behind_the_end_of_a_file_is_not_passed_over(tmp_path:
         with pytest.raises(InputError, match="cut off"):
             await replan.import_tasks(pieces(files[0][:-1]))
         assert len(await replan.import_tasks(pieces(files[0] + b"\0" * 9216))) == 1  # padding of a tape
+
+
+@pytest.mark.parametrize(("name", "at"), [("SIGINT", 30), ("SIGINT", 110), ("SIGTERM", 118)])
+async def test_a_command_that_is_told_to_stop_says_what_has_become_of_the_tasks(
+    tmp_path: Path, name: str, at: int
+) -> None:
+    db, file = tmp_path / "from.db", tmp_path / "tasks.tar"
+    await waiting(db, "one", "two")
+
+    told = signalled_at(name, at, db, file, "one", "two")
+
+    assert "Traceback" not in told.stderr
+    assert "Warning" not in told.stderr
+    listed = tasks(db, "list").stdout
+    left, marked = len(listed.splitlines()), listed.count("given away")
+    if told.returncode == 0:
+        assert (left, file.exists(), "gone from here" in told.stderr) == (0, True, True)
+        return
+    assert told.returncode == 130, told.stderr
+    if file.exists():
+        assert "is whole; the same command once more" in told.stderr
+        assert marked == left
+    else:
+        assert "the tasks are still here" in told.stderr
+        assert (left, marked) == (2, 0)
+    assert export(db, file, "one", "two").returncode == 0
+    assert tasks(db, "list").stdout == ""

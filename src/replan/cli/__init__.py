@@ -9,12 +9,12 @@ def main() -> NoReturn:
     """Run the command line and leave with its exit code; errors are one message on stderr."""
     import sys
 
-    from replan.cli.terminal.terminal import finish_streams, settle_streams
-
-    settle_streams()
-    from replan.cli.tree import app
-
     try:
+        from replan.cli.terminal.terminal import settle_streams
+
+        settle_streams()
+        from replan.cli.tree import app
+
         app(prog_name="replan")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
@@ -24,6 +24,8 @@ def main() -> NoReturn:
         from replan.cli.terminal.exits import of_error
 
         code = of_error(error)
+    from replan.cli.terminal.terminal import finish_streams
+
     finish_streams()
     if loop := sys.modules.get("replan.cli.terminal.loop"):
         loop.leave(code)

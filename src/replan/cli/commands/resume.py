@@ -136,6 +136,7 @@ def _hand_on(task_ids: list[str], config: Path | None, db: str | None, reason: s
     """Have workers go on with them."""
     import asyncio
 
+    from replan.cli.commands.store.choosing import standing
     from replan.cli.terminal.again import again
     from replan.cli.terminal.opening import open_stored, settings_of
     from replan.errors import InputError
@@ -152,12 +153,15 @@ def _hand_on(task_ids: list[str], config: Path | None, db: str | None, reason: s
     async def wake() -> bool:
         async with open_stored(settings, db) as replan:
 
-            async def one(found: str) -> str:
+            async def go_on(found: str) -> str:
+                one = await standing(replan, await replan.summary(found))
                 await replan.hand_on(found, reason, by)
+                if one.row.status == "waiting" and set(one.waits_for) & {"person", "callback", "time"}:
+                    return f"{found} is {one.stands} still; see {again('tasks', 'show', found)}"
                 why = await replan.why_waiting(found) or "a worker goes on with it"
                 return f"{found}: {why}; watch it with: {again('tasks', 'watch', found)}"
 
-            return await for_each(replan, task_ids, one)
+            return await for_each(replan, task_ids, go_on)
 
     with own_stdout():
         well = asyncio.run(wake())

@@ -8,13 +8,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from replan.cli.terminal.again import again
 from replan.cli.terminal.exits import INTERRUPTED
 
+T = TypeVar("T")
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _LEAVING_SECS = 1.0
 """How long the command may take to tell a task's end and close what it has open, before Ctrl-C stops that too."""
@@ -60,6 +61,48 @@ def interrupts(task_id: str, first: Callable[[str], None], over: Callable[[], bo
         else:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def told_to_stop() -> Iterator[Callable[[Coroutine[Any, Any, T]], T]]:
+    """Runs coroutines one after the other; a signal cancels the one that runs, wherever it comes, and the next ones before they
+    begin: `KeyboardInterrupt` then. One that comes when the last has ended does nothing."""
+    told, at_work = False, list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]]()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal told
+        told = True
+        for loop, task in at_work:
+            loop.call_soon_threadsafe(task.cancel)
+
+    def run(main: Coroutine[Any, Any, T]) -> T:
+        async def within() -> T:
+            task = asyncio.current_task()
+            assert task is not None
+            at_work.append((asyncio.get_running_loop(), task))
+            try:
+                if told:
+                    main.close()
+                    raise asyncio.CancelledError
+                return await main
+            finally:
+                at_work.clear()
+
+        try:
+            return asyncio.run(within())
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+    before: dict[int, Any] = {
+        number: signal.signal(number, on_signal)
+        for number in _SIGNALS
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield run
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def leaving() -> None:

@@ -79,12 +79,17 @@ async def chosen(
         wanted = ("waiting",)
     found: list[Chosen] = []
     for row in await replan.tasks(wanted, limit=MOST if waiting_for else most):
-        one = Chosen(row, await _waits_for(replan, row) if row.status == "waiting" else ())
+        one = await standing(replan, row)
         if not waiting_for or set(waiting_for) & set(one.waits_for):
             found.append(one)
         if len(found) == most:
             break
     return found
+
+
+async def standing(replan: Replan, row: TaskSummary) -> Chosen:
+    """The task with what it waits for."""
+    return Chosen(row, await _waits_for(replan, row) if row.status == "waiting" else ())
 
 
 async def _waits_for(replan: Replan, row: TaskSummary) -> tuple[str, ...]:

@@ -70,14 +70,30 @@ def export(
         if file is None:
             asyncio.run(_written(task_ids, config, db, Target(out.raw, lambda: None), move=False))
             return
-        found = (
-            asyncio.run(_finished(task_ids, config, db, file, there=os.path.lexists(file))) if move else None
-        )
-        if found is None:
-            with new_file(file, over=force) as target:
-                found = asyncio.run(_written(task_ids, config, db, target, move=move))
+        try:
+            found = _to_file(task_ids, config, db, file, move=move, force=force)
+        except KeyboardInterrupt:
+            if move and file.exists():
+                say(f"stopped: {named} is whole; the same command once more removes from here what is in it")
+            elif move:
+                say(f"stopped: the tasks are still here, and {named} was not written")
+            raise
         what = found[0] if len(found) == 1 else f"{len(found)} tasks"
         say(f"{named}: {what}, {file.stat().st_size:,} bytes{'; gone from here' if move else ''}")
+
+
+def _to_file(
+    task_ids: list[str], config: Path | None, db: str | None, file: Path, *, move: bool, force: bool
+) -> list[str]:
+    from replan.cli.terminal.interrupts import told_to_stop
+
+    with told_to_stop() as run:
+        if move:
+            finishing = _finished(task_ids, config, db, file, there=os.path.lexists(file))
+            if (found := run(finishing)) is not None:
+                return found
+        with new_file(file, over=force) as target:
+            return run(_written(task_ids, config, db, target, move=move))
 
 
 async def _written(
