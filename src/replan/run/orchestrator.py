@@ -280,7 +280,9 @@ class Drive:
     async def _take_in(self) -> None:
         """Take in what people have written."""
         run, in_clear = self.run, False
-        for record in await run.parts.store.read(run.task_id, self.heard, signals_only=True):
+        records = await run.parts.store.read(run.task_id, self.heard, signals_only=True)
+        await run.parts.given.all_said(run.task_id)
+        for record in records:
             if record.seq <= self.heard:  # somebody else has just read it
                 continue
             self.heard = record.seq

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from replan.core.references.meter import Meter
 from replan.core.references.paths import PathError, check_path, gives_list, quote_keys, select, static_steps
+from replan.core.secrets import Masked, holds_lost
 
 DATA = {
     "null": None,
@@ -275,3 +276,41 @@ def test_a_plain_path_selects_what_walking_by_hand_finds(steps: list[Any], value
             select(path, value)
         return
     assert select(path, value) == expected
+
+
+LOST = {
+    "s": Masked("***"),
+    "l": [Masked("a ***"), "b"],
+    "j": Masked('{"k": "***", "n": 1}'),
+    "o": {"s": Masked("***"), "t": "u"},
+}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "length(s)", "to_string(l)", "join(',', l)", "contains(l, 'b')", "s == '***'", "s != 'x'", "l == `[1]`", "s < 'b'",
+        "starts_with(s, '*')", "to_number(s)", "type(s)", "sort(l)", "max(l)", "l[?@ == 'b']", "max_by([o], &s)", "sort_by([o, o], &s)",
+        "to_string(o)", "reverse(s)", "s == `null` || length(s) > `0`", "j.k == '***'",
+    ],
+)  # fmt: skip
+def test_of_a_mask_nothing_is_computed(path: str) -> None:
+    with pytest.raises(PathError, match="which no log keeps"):
+        select(path, LOST)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("length(l)", 2), ("l[1]", "b"), ("o.t == 'u'", True), ("s == `null`", False), ("not_null(x, s)", "***"), ("keys(o)", ["s", "t"]),
+        ("reverse(l)[0]", "b"), ("map(&t, [o])", ["u"]), ("j.n", 1), ("x || s", "***"), ("max_by([o], &t).t", "u"),
+    ],
+)  # fmt: skip
+def test_what_stands_beside_a_mask_is_worked_out(path: str, value: Any) -> None:
+    assert select(path, LOST) == value
+
+
+def test_what_a_masked_text_says_is_masked_too() -> None:
+    assert holds_lost(select("j.k", LOST))
+    assert holds_lost(select("l[0]", LOST))
+    assert holds_lost(select("map(&s, [o])", LOST))

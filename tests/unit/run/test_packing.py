@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replan.core.secrets import MASK, Masked, SecretLost, reveal
+from replan.core.walk import every
 from replan.errors import ToolCallError
-from replan.run.session.outputs import has_long_number, pack
+from replan.run.session.outputs import has_long_number, pack, read_now
 
 
 def test_a_number_that_pythons_own_reader_refuses_is_no_output() -> None:
@@ -25,3 +31,39 @@ def test_a_run_of_digits_is_found_wherever_it_stands(before: int, count: int, lo
         text = (around * before)[: max(0, before - 1)] + b"x" + b"7" * count + around * 2_000
         assert has_long_number(text) is long
         assert has_long_number(text[: text.rindex(b"7") + 1]) is long
+
+
+def _with_masks(value: Any, known: bool) -> Any:
+    """The value with every text that has an `a` in it masked."""
+    if isinstance(value, str):
+        shown = value.replace("a", MASK)
+        return value if "a" not in value else Masked.of(shown, value) if known else Masked(shown)
+    if isinstance(value, dict):
+        return {name: _with_masks(one, known) for name, one in value.items()}
+    return [_with_masks(one, known) for one in value] if isinstance(value, list) else value
+
+
+_TEXTS = st.text("abc*é", max_size=5)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | _TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(value=_VALUES, known=st.booleans(), limit=st.sampled_from([0, 1_000]))
+def test_what_is_masked_stays_marked_as_that_through_json(value: Any, known: bool, limit: int) -> None:
+    before = _with_masks(value, known)
+    packed = pack(before, limit)
+    hidden = any(isinstance(one, Masked) for one in every(before))
+    assert packed.value == before
+    assert [type(one) for one in every(packed.value)] == [type(one) for one in every(before)]
+    assert packed.masked is hidden
+    assert packed.artifact is None or packed.artifact.masked is hidden
+    if known:
+        assert reveal(packed.value) == value
+    elif hidden:
+        with pytest.raises(SecretLost):
+            reveal(packed.value)
+    if packed.stored is not None and packed.stored.data is not None:
+        assert read_now(packed.stored.data) == before

@@ -15,7 +15,7 @@ from replan.core.data.canonical import has_forms
 from replan.core.data.validation import faults, quick_check
 from replan.core.ids import step_id_problem
 from replan.core.limits.policy import PlanLimits
-from replan.core.plan.check_parameters import item_violations, parameter_violations
+from replan.core.plan.check_parameters import item_violations, masks_written, parameter_violations
 from replan.core.plan.check_references import known_steps, reference_violations
 from replan.core.plan.constant import ConstantCall, constant_call
 from replan.core.plan.fields import order_violations
@@ -367,7 +367,7 @@ class _Check:
                 wait_violations(*self.tools, call.where, tool, call.parameters),
             )
         opened: _Open | None = None
-        if tool is not None and not (call.refers or call.missing):
+        if tool is not None and not (call.refers or call.missing or masks_written(self.draft, call)):
             if tool.id not in self._open:
                 self._open[tool.id] = _Open.of(tool)
             opened = self._open[tool.id]

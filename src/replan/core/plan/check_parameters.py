@@ -31,12 +31,11 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
     tool = call.tool
     if tool is None:
         return
-    for name in tool.secrets:
-        if call.parameters.get(name) == MASK:
-            yield (
-                f"{call.where}: {name} is {MASK}, which stands for a secret that is not shown and is no value; refer to "
-                "what holds it, as ${metadata.NAME}, or leave it out where the metadata have one of its name"
-            )
+    for name in masks_written(draft, call):
+        yield (
+            f"{call.where}: {name} is {MASK}, which stands for a secret that is not shown and is no value; refer to "
+            "what holds it, as ${metadata.NAME}, or leave it out where the metadata have one of its name"
+        )
     filled = draft.filled(call)
     parameters = {**call.parameters, **filled} if filled else call.parameters
     for error in faults(tool.parameters, parameters):
@@ -59,6 +58,14 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
                 f"{call.where}: {schemas.place(path)} has to be {schemas.words_of(needed)}, "
                 f"and {ref.raw} gives {schemas.words_of(given)}{_as_text(ref, needed, given)}"
             )
+
+
+def masks_written(draft: Draft, call: PlannedCall) -> list[str]:
+    """The parameters that are a mask: no value of one for a secret, nor of any where the task has secrets, as a model was shown it."""
+    if call.tool is None or not (draft.secret or call.tool.secrets):
+        return []
+    names = call.parameters if draft.secret is not None else call.tool.secrets
+    return [name for name in names if call.parameters.get(name) == MASK]
 
 
 def _as_text(ref: Reference, needed: Collection[str] | None, given: Collection[str] | None) -> str:

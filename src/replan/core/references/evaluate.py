@@ -17,6 +17,7 @@ from jmespath import exceptions, functions
 
 from replan.core.references.kept import KeptBytes
 from replan.core.references.meter import Meter, Missing, PathError, plain_value
+from replan.core.secrets.masked import holds_lost
 from replan.core.words import beginning, kind_of
 
 _FUNCTIONS = functions.Functions()
@@ -31,6 +32,7 @@ _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="
 
 
 _OF_ANYTHING = frozenset({"not_null", "to_array"})
+_OF_WHAT_IS_WITHIN = frozenset({"contains", "join", "max", "min", "sort", "to_string"})
 
 
 class NotComparable(PathError):
@@ -40,12 +42,14 @@ class NotComparable(PathError):
 class _Expression:
     """`&path`, as JMESPath's own functions take it: they know it by the name of its class."""
 
-    def __init__(self, node: Any, meter: Meter) -> None:
+    def __init__(self, node: Any, meter: Meter, *, compared: bool) -> None:
         self.expression = node
         self._meter = meter
+        self._compared = compared
 
     def visit(self, node: Any, data: Any) -> Any:
-        return _Evaluator(self._meter, lenient=True).walk(node, data)
+        found = _Evaluator(self._meter, lenient=True).walk(node, data)
+        return _known(found) if self._compared else found
 
 
 def evaluate(tree: Any, data: Any, meter: Meter) -> Any:
@@ -244,8 +248,8 @@ class _Evaluator:
             same = all(said(one, self._meter) is None for one in asked)
             return same if name == "eq" else not same
         sign = _SIGNS[name]
-        left = self._needed(left_node, data, sign)
-        right = self._needed(right_node, data, sign)
+        left = _known(self._needed(left_node, data, sign))
+        right = _known(self._needed(right_node, data, sign))
         if name in ("eq", "ne"):
             return self._same(left, right) is (name == "eq")
         if (left is None or right is None) and self._lenient:
@@ -280,13 +284,15 @@ class _Evaluator:
         signature = _TABLE[name]["signature"]
         for at, child in enumerate(children):
             if child["type"] == "expref":
-                given.append(_Expression(child["children"][0], self._meter))
+                given.append(_Expression(child["children"][0], self._meter, compared=name != "map"))
                 continue
             value = (
                 self._if_there(child, data) if name == "not_null" else self._needed(child, data, f"{name}()")
             )
             if isinstance(value, KeptBytes) and name not in _OF_ANYTHING:
                 raise PathError(f"{name}() needs a value, and there is {kind_of(value)}")
+            if name not in _OF_ANYTHING and (isinstance(value, str) or name in _OF_WHAT_IS_WITHIN):
+                _known(value)
             types = signature[min(at, len(signature) - 1)].get("types") or ()
             if isinstance(value, str) and (_WANTS_MORE & {kind.split("-")[0] for kind in types}):
                 value = self._meter.opened(value)
@@ -320,6 +326,15 @@ class _Evaluator:
 _AS_IT_IS = ("not_null", "to_array", "max", "min", "max_by", "min_by")
 _WANTS_MORE = {"array", "object"}
 _NULL: dict[str, Any] = {"type": "literal", "value": None, "children": []}
+
+
+def _known(value: Any) -> Any:
+    """The value, of which something is computed: no mask is counted, compared or written in place of what it hides."""
+    if isinstance(value, str | list | dict) and holds_lost(value):
+        raise PathError(
+            "it is computed of a secret, which no log keeps, and the process that knew it has ended"
+        )
+    return value
 
 
 def _is_number(value: Any) -> bool:

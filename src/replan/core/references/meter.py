@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from replan.core.json_reader import read_in_pieces
+from replan.core.secrets.masked import Masked, lost
 
 MOST_STEPS = 100_000
 """Looks at a value; some tens of milliseconds."""
@@ -111,6 +112,8 @@ class Meter:
         """The data, or what it says if it is a text that holds a JSON object or list; read once."""
         if not isinstance(data, str) or data[:64].lstrip()[:1] not in ("{", "["):
             return data
+        if isinstance(data, Masked):  # what it says is masked, too
+            return lost(_read(str(data)))
         if len(data) < _OPENED:
             return _read(data)
         if id(data) not in self._opened:

@@ -82,11 +82,38 @@ def holds_lost(value: Any) -> bool:
         return any(map(holds_lost, value.values()))
     if isinstance(value, list):
         return any(map(holds_lost, value))
+    return is_lost(value)
+
+
+def is_lost(value: Any) -> bool:
+    """True of a text that nobody knows any more."""
     return isinstance(value, Masked) and not value.known
+
+
+def with_masks(plain: Any, before: Any) -> Any:
+    """A value that went through JSON, with what was masked in it before. `before`: the value as it was."""
+    if isinstance(before, Masked):
+        return before
+    if isinstance(before, dict) and isinstance(plain, dict):
+        pairs = zip(plain.items(), before.values(), strict=True)
+        return {name: with_masks(item, was) for (name, item), was in pairs}
+    if isinstance(before, list | tuple) and isinstance(plain, list) and len(before) == len(plain):
+        return [with_masks(item, was) for item, was in zip(plain, before, strict=True)]
+    return plain
+
+
+def holds_masked(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(holds_masked, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(holds_masked, value))
+    return isinstance(value, Masked)
 
 
 def lost(value: Any) -> Any:
     """The value from a log, with what was masked there marked as lost."""
+    if isinstance(value, Masked):
+        return value
     if isinstance(value, str):
         return Masked(value) if MASK in value else value
     if isinstance(value, dict):
@@ -105,3 +132,12 @@ def as_seen(value: Any) -> tuple[Any, bool]:
     """What somebody has given who sees masks alone, with what is masked in it marked as lost; and whether anything is."""
     seen = lost(value)
     return seen, holds_lost(seen)
+
+
+def without_masks(value: Any) -> Any:
+    """What a program outside has given, in which a text that is nothing but a mask is no value: it is marked as lost."""
+    if isinstance(value, str):
+        return Masked(value) if not isinstance(value, Masked) and is_mask(value) else value
+    if isinstance(value, dict):
+        return {name: without_masks(item) for name, item in value.items()}
+    return [without_masks(item) for item in value] if isinstance(value, list) else value

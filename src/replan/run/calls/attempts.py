@@ -28,12 +28,12 @@ from replan.errors import StoreError, ToolCallError
 from replan.ports import Progress, ToolCall
 from replan.run.calls.build import Call, has_had, own_copy
 from replan.run.calls.in_time import failed, take_back_cancels, within
-from replan.run.calls.sealing import Sealed, keep, may_be_sealed, sealed
+from replan.run.calls.sealing import keep, may_be_sealed, sealed
 from replan.run.calls.shown import shown
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.family import relatives
 from replan.run.session.context import Batch, Run
-from replan.run.session.outputs import Packed, added_metadata, pack_small, packed, with_files_read
+from replan.run.session.outputs import Packed, Sealed, added_metadata, pack_small, packed, with_files_read
 from replan.run.session.stops import BudgetReached, warn
 
 BASE_DELAY = 0.2

@@ -13,7 +13,7 @@ from replan.core.secrets import KnownSecrets, Pieces, may_say_secret, secrets_of
 from replan.core.types import ToolSpec
 from replan.errors import StoreError, ToolCallError
 from replan.ports import KeptOutput
-from replan.run.session.outputs import Packed, Streamed, pack
+from replan.run.session.outputs import Packed, Sealed, Streamed, pack
 
 if TYPE_CHECKING:
     from replan.run.session.context import Run
@@ -22,10 +22,6 @@ MOST_BYTES = 64 * 2**30
 """A stream that does not end fills no disk."""
 AT_ONCE = 32_768
 """Characters that are read in the event loop; more are read beside it, piece by piece."""
-
-
-class Sealed(Packed):
-    """An output in which something is masked."""
 
 
 def may_be_sealed(run: Run, tool: ToolSpec) -> bool:

@@ -118,7 +118,9 @@ async def _look(run: Run, task_id: str, key: str) -> Theirs:
     if (
         key in state.in_doubt and (said := _said_of(state, key)) is not None
     ):  # which its driver has yet to take in
-        return Theirs(task_id, "done" if said.happened else "not made", Output(said.output))
+        return Theirs(
+            task_id, "done" if said.happened else "not made", Output(said.output, masked=said.masked)
+        )
     became = _became(state, key, driven=summary.held and not state.ended)
     done = state.took_effect.get(key)
     return Theirs(task_id, became, done.output if done is not None else None)
@@ -188,6 +190,8 @@ class Copied(NamedTuple):
 async def copied(run: Run, found: Theirs) -> Copied:
     """The output of a call that another task has made."""
     output = found.output or Output(None)
+    if output.masked:
+        run.state.any_lost = True  # from here on it has what no log keeps
     kept = output.artifact
     files = output.files if kept is None or kept.media_type is None else (*output.files, kept)
     stored = [await _copied_file(run, found.task_id, file.artifact_id) for file in files]

@@ -22,7 +22,7 @@ from replan.core.state.task import CallState, StepState
 from replan.core.types import VERIFY, Fault, JsonObject, ToolSpec, Verifier
 from replan.run.calls.attempts import Attempts
 from replan.run.calls.build import Call
-from replan.run.calls.sealing import Sealed, sealed
+from replan.run.calls.sealing import sealed
 from replan.run.calls.slots import Place
 from replan.run.family import relatives
 from replan.run.recovery.others import Others
@@ -267,7 +267,7 @@ class Doubts:
                 attempt=call.attempt, tool_id=call.tool_id, happened=happened, by=by, record=record,
                 output=given.value if given is not None and kept is None else None, artifact=kept,
                 files=given.files if given is not None else (),
-                masked=isinstance(given, Sealed),
+                masked=given is not None and given.masked,
             ),
             artifacts=given.new if given is not None else (),
         )  # fmt: skip

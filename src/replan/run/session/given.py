@@ -6,8 +6,10 @@ A secret of the metadata comes from the caller's own hand, or from a source that
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,8 @@ class Given:
         self._instead: dict[TaskName, JsonObject] = {}
         self._said: dict[TaskName, dict[int, AnyEvent]] = {}
         """What was said here to a task with a secret in it, by its number in the log."""
+        self._saying: dict[str, dict[asyncio.Future[None], None]] = {}
+        """What is being written, by task."""
 
     def keep(self, task: TaskName, event: TaskSubmitted) -> None:
         """Keep the request of a task; one that is there already stays: it may be at work."""
@@ -86,6 +90,25 @@ class Given:
         self._again.pop(task, None)
         self._instead.pop(task, None)
         self._said.pop(task, None)
+
+    @contextlib.contextmanager
+    def saying(self, task_id: str) -> Iterator[None]:
+        """`with`: something is written that is kept afterwards. Whoever has read it waits for that (`all_said`)."""
+        done = asyncio.get_running_loop().create_future()
+        under_way = self._saying.setdefault(task_id, {})
+        under_way[done] = None
+        try:
+            yield
+        finally:
+            done.set_result(None)
+            del under_way[done]
+            if not under_way and self._saying.get(task_id) is under_way:
+                del self._saying[task_id]
+
+    async def all_said(self, task_id: str) -> None:
+        """What has been read of a task's log so far is kept, where it was said here with a secret."""
+        if under_way := self._saying.get(task_id):
+            await asyncio.wait(list(under_way))
 
     def keep_said(self, task: TaskName, seq: int, event: AnyEvent) -> None:
         self._said.setdefault(task, {})[seq] = event

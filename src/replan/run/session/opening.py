@@ -61,7 +61,7 @@ async def _read(claim: Claim, parts: Parts) -> Run:
     if len(records) == PAGE or any(isinstance(one.event, TaskForked) for one in records):
         created = (await parts.store.summary(task_id)).created  # a fork's first event is another task's
     name = TaskName(task_id, created)
-    records = parts.given.as_said(name, records)
+    records = await _as_said(name, parts, records)
     light = name in parts.light
     parts.light.pop(name, None)
     large = len(records) > MANY or any(
@@ -74,12 +74,19 @@ async def _read(claim: Claim, parts: Parts) -> Run:
     if len(records) == PAGE:
         async for more in pages(parts.store, task_id, records[-1].seq):
             _check_read(more, parts)
+            more = await _as_said(name, parts, more)
             await beside(_folded_on, more, state)
     run = Run(parts, claim, state)
     run.large = large
     if run.state.policy.interactive or len(records) > 1 or may_hold_secrets(parts.tools):
         run.state.seal_key = await parts.store.seal_key()
     return run
+
+
+async def _as_said(name: TaskName, parts: Parts, records: list[Record]) -> list[Record]:
+    """The records with what was said here as it was said, with its secrets."""
+    await parts.given.all_said(name.task_id)
+    return parts.given.as_said(name, records)
 
 
 async def _release(parts: Parts, claim: Claim) -> None:

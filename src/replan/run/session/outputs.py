@@ -25,7 +25,7 @@ from replan.core.references.kept import (
     with_values,
 )
 from replan.core.references.meter import opened
-from replan.core.secrets import Masked, lost
+from replan.core.secrets import MASK, Masked, holds_masked, lost, reveal_known, with_masks
 from replan.core.state.progress import artifacts_of, compose
 from replan.core.state.task import Output, StepState
 from replan.core.types import Artifact, JsonObject, ToolSpec
@@ -49,10 +49,24 @@ class Packed(NamedTuple):
         """Whatever is to be stored with the event that has this output."""
         return self.contents if self.stored is None else (self.stored, *self.contents)
 
+    @property
+    def masked(self) -> bool:
+        """True if a secret was cut out of what is stored beside the log."""
+        return (self.artifact is not None and self.artifact.masked) or any(file.masked for file in self.files)
+
+
+class Sealed(Packed):
+    """An output in which something is masked."""
+
+    @property
+    def masked(self) -> bool:
+        return True
+
 
 _NO_MORE = Packed(None)[1:]
 _LARGE = 10**18
 _MANY_DIGITS = 4000
+_MASK = MASK.encode()
 
 
 def pack_small(value: Any) -> Packed | None:
@@ -125,7 +139,7 @@ async def read_kept(store: ArtifactStore, task_id: str, artifact: Artifact) -> A
 def pack(value: Any, limit: int) -> Packed:
     """A value as it goes into the log, independent of whoever made it (`limit`: bytes of JSON).
 
-    `ToolCallError` of kind `output` says what in it JSON cannot hold.
+    What is masked in it stays marked as that. `ToolCallError` of kind `output` says what in it JSON cannot hold.
     """
     if (small := pack_small(value)) is not None:
         return small
@@ -135,10 +149,16 @@ def pack(value: Any, limit: int) -> Packed:
         wrong = not_storable(value, error)
         raise ToolCallError(f"the output cannot be kept as JSON: {wrong}", kind="output") from None
     data = parts[0] if len(parts) == 1 else b"".join(parts)
+    masked = _MASK in data and holds_masked(value)
+    if masked:
+        plain = with_masks(plain, value)
     if len(data) <= limit and not holds_binary(data):
-        return Packed(plain)
+        return Sealed(plain) if masked else Packed(plain)
     artifact_id = "art_" + digest_of(data)
-    return Packed(plain, artifact_of(artifact_id, data, plain), NewArtifact(artifact_id, data))
+    artifact, stored = artifact_of(artifact_id, data, plain), NewArtifact(artifact_id, data)
+    if masked:
+        return Sealed(plain, artifact.model_copy(update={"masked": True}), stored)
+    return Packed(plain, artifact, stored)
 
 
 def _written(piece: Any, depth: int) -> tuple[Any, bytes]:
@@ -233,7 +253,7 @@ def added_metadata(tool: ToolSpec | None, output: Any) -> JsonObject:
     """What a successful output adds to the task's metadata; it may be a text that holds the object."""
     if tool is None or not tool.output_params:
         return {}
-    given = opened(output)
+    given = opened(reveal_known(output) if isinstance(output, Masked) else output)
     return (
         {name: given[name] for name in tool.output_params if name in given} if isinstance(given, dict) else {}
     )

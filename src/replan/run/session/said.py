@@ -68,11 +68,20 @@ async def say(parts: Parts, task_id: str, event: AnyEvent, secrets: Iterable[tup
         known = KnownSecrets(known)
         known.add_all(secrets)
     shown = known.masked_event(event)
-    record = await parts.store.signal(task_id, shown, parts.clock.now())
-    if shown is not event:
+    if shown is event:
+        record = await parts.store.signal(task_id, shown, parts.clock.now())
+    else:
+        record = await see_through(_said_here(parts, task_id, event, shown))
+    await clear(parts, task_id, known)
+    return record
+
+
+async def _said_here(parts: Parts, task_id: str, event: AnyEvent, shown: AnyEvent) -> Record:
+    """Write it, and keep what the log has not: whoever drives the task may read it before that."""
+    with parts.given.saying(task_id):
+        record = await parts.store.signal(task_id, shown, parts.clock.now())
         created = (await parts.store.summary(task_id)).created
         parts.given.keep_said(TaskName(task_id, created), record.seq, event)
-    await clear(parts, task_id, known)
     return record
 
 

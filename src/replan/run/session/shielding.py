@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
-async def see_through(work: Coroutine[Any, Any, Any]) -> None:
+async def see_through(work: Coroutine[Any, Any, T]) -> T:
     """Do something to its end, whoever cancels; the cancellation goes on afterwards."""
     task = asyncio.get_running_loop().create_task(work)
     try:
         await wait_through([task])
     finally:
         noticed(task)
-    task.result()
+    return task.result()
 
 
 async def wait_through(tasks: Iterable[asyncio.Future[Any]]) -> None:

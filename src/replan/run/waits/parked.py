@@ -12,7 +12,7 @@ from replan.core.data.pieces import AT_ONCE, weight
 from replan.core.events import CallCompleted, CallFailed, StepStarted
 from replan.core.references.conditions import holds
 from replan.core.references.paths import PathError
-from replan.core.secrets import as_seen, reveal_known
+from replan.core.secrets import reveal_known, without_masks
 from replan.core.state.task import StepState
 from replan.core.types import Fault, JsonObject, StepId
 from replan.core.waits.state import Wait, next_reading, was_set_back
@@ -20,7 +20,7 @@ from replan.errors import StoreError
 from replan.run.calls.attempts import Attempts
 from replan.run.calls.build import Call
 from replan.run.calls.outcomes import internal_fault
-from replan.run.calls.sealing import Sealed, masked_in
+from replan.run.calls.sealing import masked_in
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.session.context import Run
 from replan.run.session.outputs import pack
@@ -218,18 +218,18 @@ class Waits:
         self._timers[key] = asyncio.get_running_loop().call_later(wait, look)
 
     def _complete(self, step: StepState, call: Call, value: Any) -> None:
-        run, limit, gone = self._run, self._run.state.policy.max_output_bytes, False
+        run, limit = self._run, self._run.state.policy.max_output_bytes
         if run.state.hides:
-            value, gone = as_seen(reveal_known(value))
+            value = without_masks(reveal_known(value))
         packed = pack(value, limit)
         if run.secrets.any:
             packed = masked_in(run.secrets, packed, limit)
-            if packed.artifact is not None and packed.artifact.masked:
-                run.kept[packed.artifact.artifact_id] = packed.value
+        if packed.masked and packed.artifact is not None:
+            run.kept[packed.artifact.artifact_id] = packed.value
         run.record(
             CallCompleted(
                 **call.labels(), output=None if packed.artifact else packed.value, artifact=packed.artifact,
-                duration_secs=self._lasted(call), masked=gone or isinstance(packed, Sealed),
+                duration_secs=self._lasted(call), masked=packed.masked,
             ),
             artifacts=packed.new,
         )  # fmt: skip
