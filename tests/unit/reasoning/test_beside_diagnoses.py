@@ -52,6 +52,8 @@ async def asked(
         {"suggested_action": {**RETRY, "requires_approval": True}},
         {**A6, "requires_approval": True},
         {**A6, "needsApproval": "yes"},
+        {**A6, "abort": True},
+        {"suggested_action": {**RETRY, "stop": "yes"}},
         {"diagnosis": A6, "approved": False},
         {"suggested_action": {"type": "retry_with_tool", "data": {**OTHER["data"], "approved": "no"}}},
     ],

@@ -82,6 +82,7 @@ NOES: list[Any] = [
 ]
 NO_NOES: list[Any] = [
     {"error": "none"}, {"errors": [], "problem": ""}, {"refusal": None}, {"error": "No errors."}, {"problems": "no problems found"},
+    {"error": 0}, {"errors": ["none"]}, {"error": "keine"}, {"error": "Kein Fehler."}, {"problem": "无"}, {"errors": "没有错误。"},
 ]  # fmt: skip
 
 

@@ -9,12 +9,13 @@ from replan.core.walk import every
 
 _FILLERS = frozenset(
     {"", "-", "--", "none", "null", "nil", "n/a", "na", "no", "false", "nothing", "not applicable"}
+    | {"nichts", "kein", "keine", "keiner", "keines", "无", "没有"}
 )
 
 
 def is_filler(text: str) -> bool:
     """True for what is written where a field has to be filled and there is nothing to say."""
-    return text.strip(" \t\r\n.\"'").casefold() in _FILLERS
+    return text.strip(" \t\r\n.。\"'").casefold() in _FILLERS
 
 
 _DONE = r"(?:done|complete[d]?|finished|planned|executed|carried\s+out|covered|taken\s+care\s+of)"

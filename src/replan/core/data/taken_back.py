@@ -209,10 +209,26 @@ def said_beside(
 
 
 def is_as_ever(name: str, value: Any) -> bool:
-    """True if the field says just what holds without it: `enabled: true`, `skip: false`, `fallback: "none"`."""
+    """True if the field says just what holds without it: `enabled: true`, `skip: false`, `fallback: "none"`, `error: "No errors."`."""
     if isinstance(value, bool):
         return _says(name, value, None) is True
-    return isinstance(value, str) and _plain(value) in ("none", "null", "n/a", "notapplicable")
+    about_no = not _NAMES_OF_NO.isdisjoint(_words(name))
+    if isinstance(value, str):
+        return _plain(value) in ("none", "null", "n/a", "notapplicable") or (about_no and is_no_error(value))
+    if isinstance(value, list):
+        return about_no and all(isinstance(one, str) and is_no_error(one) for one in value[:_MOST])
+    return about_no and value == 0
+
+
+def is_no_error(text: str) -> bool:
+    """True of what is written under the name of a no where there is none: a filler, "No errors found."."""
+    return is_filler(text) or _NO_ERROR.fullmatch(text[:_READ].strip()) is not None
+
+
+_NO_ERROR = re.compile(
+    r"(?:no|keine?)\s+(?:errors?|problems?|issues?|objections?|fehler|probleme?)(?:\s+(?:found|occurred|so far))?[.!]?|(?:无|没有)(?:错误|问题)。?",
+    re.IGNORECASE,
+)
 
 
 def is_a_yes(text: str) -> bool:
@@ -281,7 +297,7 @@ def _is_no_number(value: Any) -> bool:
 def _says_in_words(name: str, words: list[str], value: str) -> bool | None:
     about_no = not _NAMES_OF_NO.isdisjoint(words)
     plain = _plain(value)
-    if is_filler(value) or (about_no and _NONE_OF.fullmatch(value.strip())):
+    if is_filler(value) or (about_no and (_NONE_OF.fullmatch(value.strip()) or is_no_error(value))):
         return True
     if about_no and plain in ("true", "yes"):
         return False

@@ -52,6 +52,8 @@ _MAY_NAME = ("name", "kind")
 TOOL_ID = ("tool", "tool_name", "name", "id", "new_tool", "new_tool_id")
 WANTING_A_YES = frozenset(("requires_approval", *PLAN_STEP_FIELDS["requires_approval"]))
 """Where one of these says anything, a person has to agree first."""
+STOPPING = frozenset({"abort", "stop", "give_up", "halt", "cancel"})
+"""Where one of these is true, nothing is to be done any more."""
 _GIVING_UP = {
     "stop", "abort", "give_up", "ask_user", "ask", "fail", "none", "cancel", "terminate", "end", "escalate",
     "skip", "skip_step", "ask_human", "ask_person", "manual_intervention", "user_intervention", "wait",

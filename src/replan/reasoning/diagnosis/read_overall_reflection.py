@@ -21,7 +21,7 @@ from replan.core.reflection import (
     StrategyType,
 )
 from replan.core.types import JsonObject
-from replan.reasoning.diagnosis.action_names import WANTING_A_YES
+from replan.reasoning.diagnosis.action_names import STOPPING, WANTING_A_YES
 from replan.reasoning.prompting.ask import Violations
 from replan.reasoning.prompting.read_values import fold, inside, named, opened, spoken, text, texts, truth
 
@@ -81,12 +81,11 @@ _KNOWN = (*_ROUND_FIELDS, *(name for names in _ROUND_FIELDS.values() for name in
 _QUESTIONS = frozenset(("ask_first", *DECLINING["ask_first"]))
 _ASKING = ({*INSTEAD_OF_STEPS, *WANTING_A_YES, "refusal"}) - {"ask", *_ROUND_FIELDS["ask"]}
 """`ask` beside another round says what a person could do if that comes to nothing."""
-_STOPPING = {"abort", "stop", "give_up", "halt", "cancel"}
 _ALLOWING = {"approved", "is_approved", "accepted", "allowed", "permitted", "confirmed", "enabled", "proceed"}
 _DECIDING = {"status", "state", "decision", "verdict", "action"}
 _REFUSED = {
     *("rejected", "reject", "refused", "refuse", "declined", "decline", "denied", "deny", "forbidden"),
-    *_STOPPING, "aborted", "cancelled", "canceled", "stopped",
+    *STOPPING, "aborted", "cancelled", "canceled", "stopped",
 }  # fmt: skip
 _MOST_TOLD = 5
 
@@ -156,7 +155,7 @@ def _torn(said: JsonObject) -> list[str]:
         f"{key}: {text(value)[:200]}"
         for key, value in said.items()
         if (fold(key) in _ASKING and spoken(value))
-        or (fold(key) in _STOPPING and truth(value))
+        or (fold(key) in STOPPING and truth(value))
         or (fold(key) in _ALLOWING and truth(value) is False)
         or (fold(key) in _DECIDING and fold(value) in _REFUSED)
     ]

@@ -26,6 +26,7 @@ from replan.reasoning.diagnosis.action_names import (
     ACTIONS,
     PARAMETERS,
     STEP_FIELDS,
+    STOPPING,
     TOOL_ID,
     WANTING_A_YES,
     action_in,
@@ -187,11 +188,14 @@ def _beside_call(answer: JsonObject) -> Beside:
         for part, _ in parts
         for key, value in part.items()
         if (
-            fold(key) in INSTEAD_OF_STEPS
-            or (part is not answer and fold(key) in _CONDITIONS)
-            or fold(key) in WANTING_A_YES
+            (
+                fold(key) in INSTEAD_OF_STEPS
+                or (part is not answer and fold(key) in _CONDITIONS)
+                or fold(key) in WANTING_A_YES
+            )
+            and spoken(value)
         )
-        and spoken(value)
+        or (fold(key) in STOPPING and truth(value))
     ]
     unknown = [
         *_against_a_call(answer, [part for part, _ in parts]),

@@ -21,6 +21,7 @@ from replan.core.data.taken_back import (
     NAMES_OF_A_NO,
     asks,
     is_a_yes,
+    is_no_error,
     refusal_to_readers,
     said_beside,
     says_no,
@@ -193,9 +194,6 @@ _LABELS = frozenset(
 """Fields that only name something, whatever they hold; of steps it is told elsewhere what is wrong with them."""
 _DECLINING = frozenset(map(folded, INSTEAD_OF_STEPS))
 _NOES = _DECLINING | NAMES_OF_A_NO | {"problem", "problems"}
-_NO_ERRORS = re.compile(
-    r"no\s+(?:errors?|problems?|objections?)(?:\s+(?:found|occurred|so far))?\W*", re.IGNORECASE
-)
 _TASKS = frozenset(map(folded, ("task_description", *PLAN_FIELDS["task_description"])))
 _LETTER = re.compile(r"\w")
 
@@ -274,7 +272,9 @@ def _noes(answer: JsonObject) -> list[str]:
     return [
         f"{name}: {'; '.join(told)}"[:_SHOWN]
         for name, value in islice(answer.items(), _MOST)
-        if folded(name) in _NOES and (told := [one for one in spoken(value) if not _NO_ERRORS.fullmatch(one)])
+        if value
+        and folded(name) in _NOES
+        and (told := [one for one in spoken(value) if not is_no_error(one)])
     ]
 
 
