@@ -113,6 +113,20 @@ def test_so_is_what_refers_to_nothing_but_what_is_done(again: dict[str, Any]) ->
     assert paid(ran) == ["Ann", "Bob"]
 
 
+def test_each_of_several_actions_is_told_at_once() -> None:
+    both = step(
+        "x",
+        actions=[action("x1", "pay", to="Ann"), action("x2", "pay", to="Bob"), action("x3", "pay", to="Cid")],
+    )
+    rest = step("x", actions=[action("x3", "pay", to="Cid")])
+    ran = run([part(READ, pay("p", "${item}", for_each="${l.output[:2]}")), plan(both), plan(rest)])
+    one, two = refusals(ran)
+    assert one.startswith("step 'x', action 'x1' makes the call of 'pay' that step 'p', item 1 has made")
+    assert two.startswith("step 'x', action 'x2' makes the call of 'pay' that step 'p', item 2 has made")
+    assert len(ran.events("plan_rejected")) == 1
+    assert paid(ran) == PEOPLE
+
+
 def test_of_a_list_that_is_read_it_is_said_how_an_item_is_left_out() -> None:
     again = pay("x", "${item}", "y", for_each="${l.output[:2]}")
     ran = run(

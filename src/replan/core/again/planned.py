@@ -72,11 +72,11 @@ class PlannedAgain:
         for name, mine in calls.items():
             once = [one for one in mine if one.tool.effect == "once" and not one.again]
             if self.goes_on:
-                text = self._before(name, once, calls)
+                texts = self._before(name, once, calls)
             else:
-                text = self._behind(name, once, calls) or self._undone(once)
-            if text := text or self._too_often(name, mine, calls, often, wrote):
-                yield text
+                texts = list(filter(None, [self._behind(name, once, calls) or self._undone(once)]))
+            if texts := texts or self._too_often(name, mine, calls, often, wrote):
+                yield from texts
                 continue
             told = {one.slot: text for one in once if often[one.base] == 1 and (text := self._instead(one))}
             told = told or {
@@ -91,28 +91,30 @@ class PlannedAgain:
 
     # ── what is asked ──
 
-    def _before(self, name: StepId, once: Sequence[Call], calls: Mapping[StepId, Sequence[Call]]) -> str:
-        """A part that makes a call which was made before. Of a list that may go on with a rest, only where it comes after an effect of
+    def _before(
+        self, name: StepId, once: Sequence[Call], calls: Mapping[StepId, Sequence[Call]]
+    ) -> list[str]:
+        """A part that makes calls which were made before. Of a list that may go on with a rest, only where it comes after an effect of
         its own part, or where all are such and their step is gone."""
         done = [one for one in once if one.base and self.state.ledger.is_done(one.base)]
         if not done or name in self.told:
-            return ""
-        if once[0].step.for_each is not None:
-            effects = self._effects_before(name, calls)
-            behind = [one for one in done if self._comes_after(one, effects)]
-            if not behind and len(done) < len(once):
-                return ""
-            makers = [maker_of(self.state, one.tool.id, one.base) for one in done]
-            gone = [one for one, maker in zip(done, makers, strict=True) if maker not in self.state.steps]
-            done = behind or gone
-            if not done:
-                return ""
-        first = done[0]
-        by = by_whom(self.state, first.tool.id, first.base)
-        if first.slot.item is None:
-            return made_before(f"step {name!r}", first.tool.id, by)
-        where = f"step {name!r}{_places([one.slot for one in done])}"
-        return made_before(f"{where}: {of_this_alone(first.step, first.slot)}it", first.tool.id, by)
+            return []
+        if once[0].step.for_each is None:
+            return [self._made_before(name, [one]) for one in done]
+        effects = self._effects_before(name, calls)
+        behind = [one for one in done if self._comes_after(one, effects)]
+        if not behind and len(done) < len(once):
+            return []
+        makers = [maker_of(self.state, one.tool.id, one.base) for one in done]
+        gone = [one for one, maker in zip(done, makers, strict=True) if maker not in self.state.steps]
+        return [self._made_before(name, told)] if (told := behind or gone) else []
+
+    def _made_before(self, name: StepId, told: Sequence[Call]) -> str:
+        first = told[0]
+        where = f"step {name!r}{_places([one.slot for one in told])}"
+        if first.slot.item is not None:
+            where += f": {of_this_alone(first.step, first.slot)}it"
+        return made_before(where, first.tool.id, by_whom(self.state, first.tool.id, first.base))
 
     def _effects_before(
         self, name: StepId, calls: Mapping[StepId, Sequence[Call]]
@@ -147,18 +149,21 @@ class PlannedAgain:
         calls: Mapping[StepId, Sequence[Call]],
         often: Mapping[str, int],
         wrote: Written,
-    ) -> str:
+    ) -> list[str]:
         """A call that says `repeat` and that nobody has agreed to make so often. Of several like ones that shows when they are called."""
         if name in self.state.steps:
-            return ""  # what it has had itself stays its own
+            return []  # what it has had itself stays its own
+        found: dict[Slot, str] = {}
         for one in mine:
             if not one.again or one.tool.effect != "once" or often[one.base] != 1 or one.step.when:
                 continue
             acts = self.goes_on and any(other in calls for other in self.graph.upstream(name))
             alike = {one.base, *(base_of(other.call.key) for other in self._by_others(one, wrote))}
             if text := planned_too_often(self.state, one.tool, alike, goes_on=self.goes_on, acts=acts):
-                return f"step {name!r}{_places([one.slot])}: {text}"
-        return ""
+                found[one.slot] = text
+        if found and mine[0].step.for_each is not None:
+            return [f"step {name!r}{_places(list(found))}: {next(iter(found.values()))}"]
+        return [f"step {name!r}{_places([slot])}: {text}" for slot, text in found.items()]
 
     def _behind(self, name: StepId, once: Sequence[Call], calls: Mapping[StepId, Sequence[Call]]) -> str:
         """A done call that the plan puts behind an effect which comes after it. Of a list that shows later: it may go on with a rest;
