@@ -217,6 +217,24 @@ async def test_a_tool_that_computes_and_lets_no_thread_run_does_not_lose_the_tas
     assert workers.journal() == [("a", task_id, first.pid), ("b", beside, first.pid)]
 
 
+async def test_a_worker_that_is_killed_while_a_tool_lets_no_thread_run_is_gone_and_the_call_in_doubt(
+    workers: Workers,
+) -> None:
+    first = workers.start()
+    async with submitter(workers) as replan:
+        task_id = await submitted(replan, step("a", "grind", secs=30))
+        async with asyncio.timeout(SECS):
+            while "call_started" not in [one.type for one in await replan.history(task_id)]:
+                pass
+        workers.start()
+        first.kill()
+        async with asyncio.timeout(SECS):
+            assert (await replan.wait(task_id)).status == "waiting"
+        (asked,) = (await replan.result(task_id)).waiting_for
+    assert asked.kind == "outcome"
+    assert workers.journal() == []
+
+
 def test_only_a_process_that_runs_is_seen_to_compute() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", "import time\nprint(flush=True)\ntime.sleep(60)"], stdout=subprocess.PIPE

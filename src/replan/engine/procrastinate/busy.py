@@ -45,7 +45,7 @@ class Busy:
 
     async def give_signs(self) -> None:
         """In the thread that sends the heartbeats, until it is cancelled."""
-        if not sys.platform.startswith("linux") or not sys.executable:
+        if not sys.platform.startswith("linux") or not sys.executable or getattr(sys, "frozen", False):
             return
         try:
             while True:
@@ -57,17 +57,17 @@ class Busy:
     def _give_sign(self) -> None:
         now = time.monotonic()
         if self._sign_at and (still := now - self._sign_at) > 2 * self._every:
-            log.warning(
-                "nothing of this process could run for %.1f s: a tool holds the interpreter (GIL)", still
-            )
+            why = "a tool held the interpreter (GIL), or the process was stopped"
+            log.warning("nothing of this process ran for %.1f s: %s", still, why)
         self._sign_at = now
         if self._process is not None:
             assert self._process.stdin is not None
-            with contextlib.suppress(BlockingIOError):  # it waits for the database
-                try:
-                    os.write(self._process.stdin.fileno(), b".")
-                except OSError:
-                    self._end()
+            try:
+                os.write(self._process.stdin.fileno(), b".")
+            except BlockingIOError:
+                pass  # it waits for the database
+            except OSError:
+                self._end()
         if self._process is None and (not self._started_at or now - self._started_at > _AGAIN_SECS):
             self._started_at = now
             with contextlib.suppress(OSError):  # no process can be started now
@@ -79,7 +79,6 @@ class Busy:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            cwd="/",
             start_new_session=True,
         )
         assert process.stdin is not None

@@ -132,8 +132,8 @@ class Jobs(manager.JobManager):
         self._failed_at = time.monotonic() - pace.stale + 1.5 * pace.beat
         """When something was last asked in vain: while nobody gets through, everybody looks dead. Also when this one
         starts: it may be at the end of such a time."""
-        self._away = False
-        """The database has not answered, which was told."""
+        self._unanswered = 0
+        """Questions in a row that the database has not answered."""
         self.entered = asyncio.Event()
         self.leaving = False
 
@@ -259,16 +259,16 @@ class Jobs(manager.JobManager):
             rows = await self._database.ask(statement, params)
         except StoreBusy as error:
             self._failed_at = time.monotonic()
-            if not self._away:
-                self._away = True
+            self._unanswered += 1
+            if self._unanswered == 2:  # once it may be this process that was held up
                 log.warning("the database is away: %s", error)
         except StoreError as error:  # what comes next may do all the same
             self._failed_at = time.monotonic()
             log.warning("the queue could not be asked: %s", error)
         else:
-            if self._away:
-                self._away = False
+            if self._unanswered > 1:
                 log.info("the database answers again")
+            self._unanswered = 0
             return rows
         return []
 
