@@ -71,9 +71,14 @@ class Unframed:
         self.count = 0
         self.before = ""
         """The digest of all before the file that was opened last."""
+        self.begins = 0
+        """Where that begins."""
+        self.last = ""
+        """Its name."""
+        self._read = 0
 
     async def next(self) -> tuple[str, int]:
-        self.before = self._hashed.hexdigest()
+        self.before, self.begins = self._hashed.hexdigest(), self._read
         try:
             block = await self._exactly(BLOCK)
         except Cut:
@@ -94,6 +99,7 @@ class Unframed:
                 f"it holds {info.name[:100]!r}, which is no plain file: no export of ours has such"
             )
         self.count += 1
+        self.last = info.name
         return info.name, info.size
 
     async def body(self, size: int) -> AsyncIterator[bytes]:
@@ -138,6 +144,7 @@ class Unframed:
         piece = bytes(self._held[:most])
         del self._held[:most]
         self._hashed.update(piece)
+        self._read += len(piece)
         return piece
 
 

@@ -13,7 +13,7 @@ from replan.core.state.task import ENDED
 from replan.errors import InputError, SealedElsewhere, TaskGivenAway, TaskNotFound
 from replan.ports import Admission, Movable, Store, StoredRow
 from replan.store.rows import records_of
-from replan.store.transfer.framing import Unframed
+from replan.store.transfer.framing import Cut, Unframed
 from replan.store.transfer.log_check import LogCheck, row_of
 from replan.store.transfer.manifest import (
     ARTIFACT,
@@ -22,6 +22,7 @@ from replan.store.transfer.manifest import (
     MANIFEST,
     Manifest,
     MovedTask,
+    ending,
     read_end,
     read_manifest,
     seal_mark,
@@ -89,6 +90,35 @@ async def read_through(stream: AsyncIterable[bytes]) -> tuple[list[str], str]:
             pass
     await _check_end(files, name, size)
     return [one.task_id for one in manifest.tasks], files.before
+
+
+class Lacking(NamedTuple):
+    """What a file that was not written to its end lacks."""
+
+    digest: str
+    """Of what is there, which is all but its end."""
+    at: int
+    """Where that is over."""
+    rest: bytes
+
+
+async def lacking(stream: AsyncIterable[bytes]) -> Lacking:
+    """What would make a file whole of which the end alone is missing. `InputError` where more is."""
+    files, inside = Unframed(stream), False
+    try:
+        await _manifest(files)
+        while (one := await files.next())[0] != END:
+            inside = True
+            async for _ in files.body(one[1]):
+                pass
+            inside = False
+        written = files.count - 1
+        await _check_end(files, *one)
+    except Cut:
+        if inside or not files.begins:
+            raise
+        written = files.count - (files.last == END)
+    return Lacking(files.before, files.begins, b"".join(ending(written, files.before)))
 
 
 class _Incoming:

@@ -12,6 +12,7 @@ from replan.core.ids import task_id_problem
 from replan.core.types import Frozen
 from replan.errors import InputError
 from replan.ports import Content, StoredTask
+from replan.store.transfer.framing import Frames
 
 MANIFEST, END = "manifest.json", "end.json"
 FORMAT = "replan-tasks"
@@ -129,3 +130,10 @@ def in_short(error: Exception) -> str:
     found = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, found["loc"]))
     return f"{place}: {found['msg']}" if place else str(found["msg"])
+
+
+def ending(files: int, digest: str) -> tuple[bytes, bytes]:
+    """What comes last, behind so many files of this digest: with it the export is whole."""
+    frames = Frames()
+    end = End(files=files, sha256=digest).model_dump_json(indent=1).encode() + b"\n"
+    return frames.file(END, end), frames.end()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Collection, Sequence
 from importlib.metadata import version
 from typing import Protocol
 
@@ -22,7 +22,7 @@ from replan.errors import (
 from replan.ports import Claim, Movable, Store, StoredRow, StoredTask
 from replan.store.transfer.framing import Frames
 from replan.store.transfer.incoming import read_through
-from replan.store.transfer.manifest import END, MANIFEST, End, Manifest, MovedArtifact, MovedTask, seal_mark
+from replan.store.transfer.manifest import MANIFEST, Manifest, MovedArtifact, MovedTask, ending, seal_mark
 
 _FILE_BYTES = 4 << 20
 """A file of rows is closed when it has so many."""
@@ -90,16 +90,30 @@ class _Moving:
         if self._digest is None or not self.whole:
             await self.undo()
             raise InputError("the tasks are still here: not all of the file was taken")
-        await self._store.remove_given(self._named, self._digest)
+        await _to_its_end(self._store.remove_given(self._named, self._digest))
 
     async def undo(self) -> None:
         """They go on here. Where that cannot be written they stay marked, and whoever comes to them is told."""
         if self._digest is not None:
             with contextlib.suppress(StoreError):
-                await asyncio.shield(self._store.take_back(self._named, self._digest))
+                await _to_its_end(self._store.take_back(self._named, self._digest))
         for claim in self._claims.values():
             with contextlib.suppress(StoreError):
-                await self._store.release(claim)
+                await _to_its_end(self._store.release(claim))
+
+
+async def _to_its_end(work: Awaitable[object]) -> None:
+    """Whoever cancels: the store is not closed before it is done. The cancellation goes on afterwards."""
+    doing, cut = asyncio.ensure_future(work), None
+    while not doing.done():
+        try:
+            await asyncio.wait({doing})
+        except asyncio.CancelledError as error:
+            cut = error
+    if cut is not None:
+        doing.cancelled() or doing.exception()
+        raise cut
+    doing.result()
 
 
 async def finished(store: Source, task_ids: Sequence[str], stream: AsyncIterable[bytes]) -> list[str]:
@@ -250,8 +264,9 @@ async def _written(
             yield frames.tail(content.size)
     if moving is not None:  # nobody has a whole file before
         await moving.mark([moved for _, moved in tasks], frames.digest)
-    yield frames.file(END, _json(End(files=frames.count, sha256=frames.digest)))
-    yield frames.end()
+    last, after = ending(frames.count, frames.digest)
+    yield last
+    yield after
     if moving is not None:
         moving.whole = True
 
@@ -282,5 +297,5 @@ def line_of(row: StoredRow) -> bytes:
     return f'{head[:-1]}, "data": {row.data}}}\n'.encode()
 
 
-def _json(value: Manifest | End) -> bytes:
+def _json(value: Manifest) -> bytes:
     return value.model_dump_json(indent=1).encode() + b"\n"

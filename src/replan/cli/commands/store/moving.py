@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from replan.cli.commands.store.new_file import Target, check_free, new_file, parts, place, settled
+from replan.cli.commands.store.new_file import Target, check_free, new_file, parts, place, settled, taken
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
 from replan.cli.terminal.task_ids import full_id
@@ -144,14 +144,22 @@ async def _finished(
 
 
 async def _named(file: Path, marks: Collection[str]) -> bool:
-    """Give the file its name that was written and has none yet."""
-    from replan.store.transfer.incoming import read_through
+    """Give the file its name that was written and has none yet; one that lacks nothing but its end gets that first."""
+    from replan.store.transfer.incoming import lacking, read_through
 
     for part in parts(file):
-        with contextlib.suppress(InputError, OSError), part.open("rb") as given:
-            if (await read_through(pieces_of(given)))[1] in marks:
-                place(part, file)
-                return True
+        with contextlib.suppress(InputError, OSError), part.open("r+b") as given:
+            found = await lacking(pieces_of(given))
+            if found.digest not in marks or not taken(given):
+                continue
+            given.seek(found.at)
+            given.write(found.rest)
+            given.truncate()
+            os.fsync(given.fileno())
+            given.seek(0)
+            await read_through(pieces_of(given))
+            place(part, file)
+            return True
     return False
 
 

@@ -8,7 +8,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from replan.errors import InputError
 
@@ -48,13 +48,18 @@ def new_file(file: Path, *, over: bool = False) -> Iterator[Target]:
         part = file.with_name(f".replan-{secrets.token_hex(8)}.part")
         try:
             with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+                taken(out)
+
+                def write(piece: bytes) -> None:
+                    out.write(piece)
+                    out.flush()  # whoever is killed leaves all of it behind
 
                 def safe() -> None:
                     out.flush()
                     os.fsync(out.fileno())
                     place(part, file, over=over)
 
-                yield Target(out.write, safe)
+                yield Target(write, safe)
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
@@ -81,6 +86,21 @@ def place(part: Path, file: Path, *, over: bool = False) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def taken(part: BinaryIO) -> bool:
+    """Take a file for oneself, as long as it is open; False where somebody else has it, who is at work on it."""
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover - Windows
+        return True
+    try:
+        fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
 
 
 def parts(file: Path) -> list[Path]:
