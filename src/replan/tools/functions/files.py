@@ -1,10 +1,9 @@
-"""Files: outputs and parameters of functions that are bytes in pieces, and never in memory whole."""
+"""Files: outputs and parameters of functions that are bytes in pieces, and need not be in memory whole."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import mimetypes
 import os
 from collections.abc import (
@@ -16,10 +15,11 @@ from collections.abc import (
     Iterable,
     Iterator,
 )
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, GetCoreSchemaHandler
+from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from replan.core.references.kept import TAKES_FILE, artifact_named, value_of
@@ -30,6 +30,8 @@ from replan.tools.bounds import MAX_RESULT_BYTES
 if TYPE_CHECKING:
     from replan.ports import KeptOutput, ToolCall
 
+_MET: ContextVar[list[File] | None] = ContextVar("files in what is written", default=None)
+_TAKEN: ContextVar[list[File] | None] = ContextVar("files in what is read", default=None)
 _PIECE = 1 << 20
 _END = object()
 
@@ -78,7 +80,7 @@ class File:
     async def keep(self, keep: Callable[[AsyncIterable[bytes], str], Awaitable[KeptOutput]] | None) -> None:
         """Store it by `keep`, once; where nobody stores anything, it becomes a value. `ToolCallError` if it cannot be had, or is
         too large for a value: whoever gives it may have had an effect by then, or has it as it is read, whatever the error says."""
-        if self.kept is not None or self._as_value is not None:
+        if not self.is_left:
             return
         try:
             await self._keep(keep)
@@ -107,6 +109,11 @@ class File:
                     text = f"a file of more than {MAX_RESULT_BYTES:,} bytes cannot be a value, and nothing stores files here"
                     raise ToolCallError(text, kind="output", happened="unknown")
         self._as_value = value_of(bytes(data), self.media_type)
+
+    @property
+    def is_left(self) -> bool:
+        """True if it is still to be kept."""
+        return self.kept is None and self._as_value is None
 
     def __str__(self) -> str:
         """What stands for it in a value, once it is kept."""
@@ -156,7 +163,10 @@ class File:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(
-            _of_parameter, serialization=core_schema.to_string_ser_schema()
+            _of_parameter,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                in_json, return_schema=core_schema.str_schema(), when_used="json-unless-none"
+            ),
         )
 
     @classmethod
@@ -171,21 +181,31 @@ class _Named:
         self.artifact_id = artifact_id
 
 
-def files_in(value: Any, most: int = 10_000) -> list[File]:
-    """The files in a value: in lists, dicts, dataclasses and models."""
-    found: list[File] = []
-    stack, seen = [value], 0
-    while stack and seen < most:
-        one, seen = stack.pop(), seen + 1
-        if isinstance(one, File):
-            found.append(one)
-        elif isinstance(one, dict):
-            stack += one.values()
-        elif isinstance(one, list | tuple | set | frozenset):
-            stack += one
-        elif isinstance(one, BaseModel) or (dataclasses.is_dataclass(one) and not isinstance(one, type)):
-            stack += vars(one).values()
-    return found
+class FilesIn:
+    """`with`: the files that are met in what is written as JSON meanwhile, or made of what is read for parameters, wherever they stand."""
+
+    __slots__ = ("_of", "_token", "found")
+
+    def __init__(self, *, read: bool = False) -> None:
+        self._of = _TAKEN if read else _MET
+        self.found: list[File] = []
+
+    def __enter__(self) -> list[File]:
+        self._token = self._of.set(self.found)
+        return self.found
+
+    def __exit__(self, *_: object) -> None:
+        self._of.reset(self._token)
+
+
+def in_json(file: File) -> str:
+    """What stands for a file in JSON: its name where it is kept, or what it holds. `TypeError` where it is neither, but for whoever
+    looks for those: bytes that nobody keeps are told, and no word in their place."""
+    if (met := _MET.get()) is not None:
+        met.append(file)
+    elif file.is_left:
+        raise TypeError("a File that nobody has kept stands in it")
+    return "" if file.is_left else str(file)
 
 
 def _of_parameter(value: Any) -> File:
@@ -196,6 +216,8 @@ def _of_parameter(value: Any) -> File:
     if (artifact_id := artifact_named(value)) is not None:
         made = File(b"")
         made._source, made.size = _Named(artifact_id), None  # type: ignore[assignment]
+        if (taken := _TAKEN.get()) is not None:
+            taken.append(made)
         return made
     if (found := from_data_url(value)) is not None:
         return File(found[1], found[0])

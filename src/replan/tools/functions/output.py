@@ -18,7 +18,7 @@ from replan.core.data.schemas import place
 from replan.core.data.strict_json import NotStorable, joined, not_finite, read_strictly
 from replan.errors import ToolCallError
 from replan.tools.bounds import MAX_RESULT_BYTES
-from replan.tools.functions.files import File
+from replan.tools.functions.files import File, in_json
 
 _DATA_URL = "data:application/octet-stream;base64,"
 """How bytes that are no UTF-8 text are written in JSON."""
@@ -103,7 +103,7 @@ def _written(value: Any, depth: int, write: Callable[[Any], bytes] | None = None
 def known(value: Any) -> Any:
     """Values that pydantic does not know by themselves."""
     if isinstance(value, File):
-        return str(value)
+        return in_json(value)
     if isinstance(value, memoryview):
         return bytes(value)
     if isinstance(value, os.PathLike):

@@ -18,7 +18,8 @@ from replan.core.calls.telling import unique_problem
 from replan.core.data.pieces import is_large
 from replan.core.references.kept import TAKES_FILE
 from replan.core.types import VERIFY, JsonObject, ToolSpec, Verifier
-from replan.errors import ToolDefinitionError
+from replan.core.walk import objects_in
+from replan.errors import ToolCallError, ToolDefinitionError
 from replan.ports import ToolCall, WithFiles
 from replan.tools.bounds import unknown_tool
 from replan.tools.functions import docstring
@@ -35,7 +36,7 @@ from replan.tools.functions.decorator import (
     tool_name,
     underlying,
 )
-from replan.tools.functions.files import File, files_in
+from replan.tools.functions.files import File, FilesIn
 from replan.tools.functions.returned import UNREADABLE, PlainSchema, Returned
 from replan.tools.functions.signature import read_signature
 from replan.tools.functions.threads import DaemonThreads
@@ -100,7 +101,8 @@ class FunctionSource:
         self._threads.release()
 
 
-_MOST_FIELDS = 100
+_PASSES = 3
+"""So often a result is written as JSON until all files in it are kept: once more, unless what cannot be written hides some."""
 _SCALARS = frozenset({int, float, bool, type(None)})
 _NOTHING_IN_ORDER: list[Any] = []
 
@@ -110,7 +112,6 @@ class FunctionTool:
 
     __slots__ = (
         "_arguments",
-        "_gives_files",
         "_kind",
         "_listed",
         "_returned",
@@ -154,8 +155,7 @@ class FunctionTool:
         self._returned = Returned(
             result, _declared_output(function, options), name, stands_for=stands_for, had=had
         )
-        self._takes_files = TAKES_FILE in repr(self._arguments.schema)
-        self._gives_files = TAKES_FILE in repr(self._returned.schema)
+        self._takes_files = any(one.get(TAKES_FILE) is True for one in objects_in(self._arguments.schema))
         self.spec = ToolSpec(
             id=name,
             name=name,
@@ -211,17 +211,14 @@ class FunctionTool:
         loop = asyncio.get_running_loop()
         context = ToolContext.of(call, loop)
         arguments, keep = self._arguments, call.keep
-        positional, named = _NOTHING_IN_ORDER, arguments.read(call.parameters)
-        if self._takes_files:
-            for file in files_in(named):
-                file.bind(call, loop)
+        positional, named = _NOTHING_IN_ORDER, self._read(call, loop)
         if arguments.injected or arguments.positional:
             positional, named = arguments.given(named, context)
         token = CURRENT.set(context)
         try:
             if self._kind == "sync":
                 result = await self._in_thread(positional, named, context)
-                return await self._kept(result.value, keep) if isinstance(result, FilesLeft) else result
+                return await self._kept(result, keep) if isinstance(result, FilesLeft) else result
             begun = self.function(*positional, **named)
             del call, positional, named  # while it waits, the function alone keeps its parameters
             result = await (begun if self._kind == "async" else self._exhausted(begun, context))
@@ -229,7 +226,8 @@ class FunctionTool:
                 return result
             if type(result) in _SCALARS:
                 return self._returned.plain(result)
-            return await (self._kept(result, keep) if self._files(result) else self._plain(result))
+            result = await self._plain(result)
+            return await self._kept(result, keep) if isinstance(result, FilesLeft) else result
         except (asyncio.CancelledError, SystemExit) as error:
             if (fault := unasked_end(error, context, self.spec.id)) is None:
                 raise
@@ -255,40 +253,62 @@ class FunctionTool:
                 result = self._drained(result, context)
             elif isinstance(result, AsyncGeneratorType) or hasattr(type(result), "__await__"):
                 return Unfinished(result)
-            return FilesLeft(result) if self._files(result) else self._returned.plain(result)
+            return self._written(result)
 
         result = await self._threads.run(work, context.goes_on)
         if isinstance(result, Unfinished):  # a plain function around an async one
             value = result.value
             is_generator = isinstance(value, AsyncGeneratorType)
             value = await (self._exhausted(value, context) if is_generator else value)
-            return FilesLeft(value) if self._files(value) else await self._plain(value)
+            return await self._plain(value)
         return result
 
-    def _files(self, result: Any) -> list[File]:
-        """The files in a result: wherever the annotation has some, else the whole of it or a field of a dict."""
-        if isinstance(result, File) or self._gives_files:
-            return files_in(result)
-        if type(result) is dict and len(result) <= _MOST_FIELDS:
-            return [one for one in result.values() if isinstance(one, File)]
-        return []
-
-    async def _kept(self, result: Any, keep: Callable[..., Awaitable[Any]] | None) -> Any:
-        """A result of which a part comes piece by piece, or all of it: stored; as a value where nobody stores it."""
-        files = self._files(result)
+    def _read(self, call: ToolCall, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
+        """The arguments, with files that can be read during this call."""
+        if not self._takes_files:
+            return self._arguments.read(call.parameters)
+        with FilesIn(read=True) as files:
+            named = self._arguments.read(call.parameters)
         for file in files:
-            await file.keep(keep)
+            file.bind(call, loop)
+        return named
+
+    def _written(self, result: Any) -> Any:
+        """The result as plain JSON; `FilesLeft` where some of it, wherever that stands, is still to be kept."""
+        if type(result) is str or type(result) in _SCALARS:
+            return self._returned.plain(result)
         if isinstance(result, File):
-            return result.kept or self._returned.plain(str(result))
-        plain = await self._plain(result)
-        kept = tuple(file.kept for file in files if file.kept is not None)
-        return WithFiles(plain, kept) if kept else plain
+            return FilesLeft(result, [result])
+        with FilesIn() as files:
+            try:
+                plain = self._returned.plain(result)
+            except ToolCallError:
+                if not any(file.is_left for file in files):
+                    raise
+        if left := [file for file in files if file.is_left]:
+            return FilesLeft(result, left)
+        kept = {file.kept.name: file.kept for file in files if file.kept is not None}
+        return WithFiles(plain, tuple(kept.values())) if kept else plain
 
     async def _plain(self, result: Any) -> Any:
-        return (
-            await seen_through(self._returned.plain, result)
-            if is_large(result)
-            else self._returned.plain(result)
+        return await seen_through(self._written, result) if is_large(result) else self._written(result)
+
+    async def _kept(self, left: FilesLeft, keep: Callable[..., Awaitable[Any]] | None) -> Any:
+        """A result of which a part comes piece by piece, or all of it: stored; as a value where nobody stores it."""
+        result = left.value
+        for _ in range(_PASSES):
+            for file in left.files:
+                await file.keep(keep)
+            if isinstance(result, File):
+                return result.kept or self._returned.plain(str(result))
+            written = await self._plain(result)
+            if not isinstance(written, FilesLeft):
+                return written
+            left = written
+        raise ToolCallError(
+            f"{self.spec.id!r} ran, but what it returned makes a new File each time it is written, which nobody can keep",
+            kind="output",
+            happened="unknown",
         )
 
     async def _exhausted(self, generator: AsyncGenerator[Any, None], context: ToolContext) -> Any:

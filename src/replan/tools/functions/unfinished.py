@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Any
 
 from replan.errors import ToolCallError
 from replan.ports import Progress
 from replan.tools.functions.context import ToolContext
+from replan.tools.functions.files import File
 
 _MOST_ITEMS = 1_000_000
 
@@ -15,10 +16,11 @@ _MOST_ITEMS = 1_000_000
 class FilesLeft:
     """What a function gave back in which files are still to be stored."""
 
-    __slots__ = ("value",)
+    __slots__ = ("files", "value")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, files: Sequence[File]) -> None:
         self.value = value
+        self.files = files
 
 
 class Unfinished:
