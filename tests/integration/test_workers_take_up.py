@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -84,8 +86,10 @@ HEARD = {
 
 @pytest.mark.parametrize("begun", ["elsewhere", "for_workers", "fork"])
 async def test_whichever_way_a_task_that_waits_has_come_a_worker_goes_on_with_it(
-    here: Here, tmp_path: Path, begun: str
+    here: Here, tmp_path: Path, begun: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "replan.worker")
+
     def plan(name: str) -> list[dict[str, Any]]:
         return [WAITS[name], *([HEARD] if name == "called" else []), step("end", "do", "w")]
 
@@ -126,6 +130,8 @@ async def test_whichever_way_a_task_that_waits_has_come_a_worker_goes_on_with_it
         await worker.signal(names["called"], token, 7)
         assert (await worker.wait(names["called"])).is_success
     assert sorted(here.done()) == ["end", "end", "end", "w"]
+    taken = [said for one in caplog.records if (said := one.getMessage()).startswith(f"took {names['asks']}")]
+    assert f", last driven by process {os.getpid()}" in taken[-1], "its log says who had it"
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:

@@ -197,7 +197,7 @@ def _forked(state: State, event: e.TaskForked, ts: float) -> None:
     state.fork, state.kin = event, True
     state.created = ts
     state.cancel = state.pause = state.waiting = None
-    state.wishes, state.fruitless = (), -1
+    state.wishes, state.fruitless, state.driver = (), -1, ""
     # what is shared was spent by the other task
     state._asked, state.tool_calls, state.active_secs = Usage(), 0, 0.0
     state.rounds_before = state.round
