@@ -203,14 +203,14 @@ async def test_what_does_not_end_in_time_is_cut_off_and_handed_over(workers: Wor
 
 
 async def test_a_tool_that_computes_and_lets_no_thread_run_does_not_lose_the_task(workers: Workers) -> None:
-    first = workers.start(takeover=4.0)
+    first = workers.start(takeover=6.0)
     async with submitter(workers) as replan:
         beside = await submitted(replan, step("b", "hold"))
         held = await arrives(workers)
-        task_id = await submitted(replan, step("a", "grind", secs=4.5))
+        task_id = await submitted(replan, step("a", "grind", secs=5.5))
         while (await replan.summary(task_id)).status == "queued":
             pass
-        workers.start(takeover=4.0)
+        workers.start(takeover=6.0)
         await check_succeeded(replan, task_id)
         held.let_go()
         await check_succeeded(replan, beside)
