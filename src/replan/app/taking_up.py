@@ -4,22 +4,69 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Collection
 
-from replan.app.running import Running
 from replan.core.begun import begun_with
 from replan.core.events import Record, TaskSubmitted
 from replan.core.limits.needs import Needs, Work
 from replan.core.state.fold import fold
+from replan.core.words import one_line
 from replan.engine.procrastinate.queue import Queue
-from replan.errors import ReplanError
+from replan.errors import ReplanError, StoreBusy
+from replan.ports import EventLog
 from replan.run.service.for_workers import work_left
 
 _MOST_KNOWN = 10_000
+_MOST_LOOKS = 64
+"""After so many looks at the latest a task is asked about again that could not be looked at."""
+log = logging.getLogger("replan")
+
+
+class _Known:
+    """Tasks that were looked at, and are left alone: for good, as long as nothing changes, those that are none for a worker with these
+    offers; for some looks, ever more, those of which that could not be told."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[Needs, float]] = {}
+        self._failed: dict[
+            str, tuple[int, int]
+        ] = {}  # how often, and the look from which on it is asked about again
+        self._looks = 0
+
+    def tried(self, offers: Needs) -> dict[str, float]:
+        """Those that are left alone at this look, as they were."""
+        self._looks += 1
+        return {
+            task_id: at
+            for task_id, (offered, at) in self._found.items()
+            if offered == offers and self._failed.get(task_id, (0, self._looks + 1))[1] > self._looks
+        }
+
+    def taken(self, task_id: str) -> None:
+        self._found.pop(task_id, None)
+        self._failed.pop(task_id, None)
+
+    def none_for_us(self, task_id: str, offers: Needs, at: float) -> None:
+        self.taken(task_id)
+        self._keep(task_id, offers, at)
+
+    def failed(self, task_id: str, offers: Needs, at: float) -> bool:
+        """Whether it is the first time."""
+        times, _ = self._failed.get(task_id, (0, 0))
+        self.taken(task_id)
+        self._failed[task_id] = times + 1, self._looks + min(1 << times, _MOST_LOOKS)
+        self._keep(task_id, offers, at)
+        return not times
+
+    def _keep(self, task_id: str, offers: Needs, at: float) -> None:
+        self._found[task_id] = offers, at
+        if len(self._found) > _MOST_KNOWN:
+            self.taken(next(iter(self._found)))
 
 
 async def take_up(
-    running: Running,
+    store: EventLog,
     queue: Queue,
     offers: Callable[[], Needs],
     look: Callable[[Collection[str]], Awaitable[None]],
@@ -27,36 +74,42 @@ async def take_up(
     stale: float,
     every: float,
 ) -> None:
-    """Again and again: hand to the queue what a process has left that was there before, and what came from elsewhere."""
-    known: dict[str, tuple[Needs, float]] = {}  # looked at, and as it was not for a worker that offers this
+    """Again and again: hand to the queue what a process has left that was there before, and what came from elsewhere.
+
+    Whatever fails is tried again, and keeps nobody from the other tasks.
+    """
+    known = _Known()
     seen: set[str] = set()  # at the last look: a process whose connection was cut comes back before the next
     while True:
         await asyncio.sleep(every)
         now = offers()
-        tried = {task_id: at for task_id, (offered, at) in known.items() if offered == now}
         left: dict[str, float] = {}
         with contextlib.suppress(ReplanError):
-            left = await queue.left_behind(tried, stale)
+            left = await queue.left_behind(known.tried(now), stale)
         due, seen = left.keys() & seen, set(left)
         for task_id in sorted(due):
-            with contextlib.suppress(ReplanError):
-                if await _taken(running, queue, task_id, offers, look):
-                    continue
-            known.pop(task_id, None)
-            known[task_id] = now, left[task_id]
-            if len(known) > _MOST_KNOWN:
-                del known[next(iter(known))]
+            try:
+                taken = await _taken(store, queue, task_id, offers, look)
+            except Exception as error:  # noqa: BLE001 -- nobody knows what is in such a log
+                if known.failed(task_id, now, left[task_id]) and not isinstance(error, StoreBusy):
+                    why = one_line(str(error)) if isinstance(error, ReplanError) else type(error).__name__
+                    log.warning("task %s, which no process has, could not be taken up: %s", task_id, why)
+                continue
+            if taken:
+                known.taken(task_id)
+            else:
+                known.none_for_us(task_id, now, left[task_id])
 
 
 async def _taken(
-    running: Running,
+    store: EventLog,
     queue: Queue,
     task_id: str,
     offers: Callable[[], Needs],
     look: Callable[[Collection[str]], Awaitable[None]],
 ) -> bool:
     """Hand the task to the queue, unless it is none for a worker with what this one offers."""
-    work = to_take(await running.service.parts.store.read(task_id))
+    work = to_take(await store.read(task_id))
     if work is not None and work.needs.answer is not None:
         await look([work.needs.answer])
     if work is None or not work.needs.met_by(offers()):

@@ -78,7 +78,9 @@ async def work_off(
     told = asyncio.create_task(_tell_ready(worker.ready, ready))
     stale = Pace.of(takeover_secs).stale
     taking = asyncio.create_task(
-        take_up(running, queue, offers, answers.look, stale=stale, every=takeover_secs / 6)
+        take_up(
+            running.service.parts.store, queue, offers, answers.look, stale=stale, every=takeover_secs / 6
+        )
     )
     stopping = None if stop is None else asyncio.create_task(stop.wait())
     try:
