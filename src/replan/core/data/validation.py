@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from replan.core.data.patterns import readable
 from replan.core.data.schema_parts import TooDeep, rewritten
+from replan.core.masked import plain
 from replan.core.memo import MOST, ByIdentity
-from replan.core.secrets.masked import plain
 from replan.core.types import JsonObject
 from replan.core.words import beginning
 

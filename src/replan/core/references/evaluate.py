@@ -15,9 +15,9 @@ from typing import Any
 
 from jmespath import exceptions, functions
 
+from replan.core.masked import holds_lost
 from replan.core.references.kept import KeptBytes
 from replan.core.references.meter import Meter, Missing, PathError, plain_value
-from replan.core.secrets.masked import holds_lost
 from replan.core.words import beginning, kind_of
 
 _FUNCTIONS = functions.Functions()

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from replan.core.json_reader import read_in_pieces
-from replan.core.secrets.masked import Masked, lost
+from replan.core.masked import Masked, lost
 
 MOST_STEPS = 100_000
 """Looks at a value; some tens of milliseconds."""

@@ -5,9 +5,7 @@ configuration holds, `receivers` where secrets may go. `known` holds the values 
 the ways that `escapes` lists, by `index`. `masked` is a value that may be seen, while this process can still use what it stands for.
 """
 
-from replan.core.secrets.keys import usable_key
-from replan.core.secrets.known import NOTHING_SECRET, KnownSecrets, is_said
-from replan.core.secrets.masked import (
+from replan.core.masked import (
     MASK,
     Masked,
     SecretLost,
@@ -23,6 +21,8 @@ from replan.core.secrets.masked import (
     with_masks,
     without_masks,
 )
+from replan.core.secrets.keys import usable_key
+from replan.core.secrets.known import NOTHING_SECRET, KnownSecrets, is_said
 from replan.core.secrets.names import (
     is_secret_name,
     is_secret_parameter,

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
-from replan.core.secrets.masked import MASK, Masked, is_mask
+from replan.core.masked import MASK, Masked, is_mask
 from replan.core.secrets.names import is_reference
 from replan.core.secrets.schemas import secrets_in
 from replan.core.secrets.spellings import Place, Spellings, is_plain_word, may_stand_in, places_in

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from replan.core.secrets.masked import MASK
+from replan.core.masked import MASK
 
 _PARAMETER_NAMES = frozenset(
     [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from replan.core.masked import MASK
 from replan.core.secrets.known import KnownSecrets
-from replan.core.secrets.masked import MASK
 
 
 class Pieces:

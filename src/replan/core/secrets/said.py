@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from replan.core.secrets.masked import MASK
+from replan.core.masked import MASK
 from replan.core.secrets.names import is_plain, is_secret_name, looks_secret, url_without_secrets
 
 _LONGEST = 100_000

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from replan.core.masked import MASK
 from replan.core.memo import ByIdentity
 from replan.core.pointers import referred
-from replan.core.secrets.masked import MASK
 from replan.core.types import JsonObject, ToolSpec
 from replan.core.walk import objects_in
 

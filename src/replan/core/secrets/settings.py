@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from replan.core.secrets.masked import MASK
+from replan.core.masked import MASK
 from replan.core.secrets.names import WEB, is_secret_setting, looks_secret, secrets_of_url
 
 _USER = re.compile(r"(?<=[\w+.-])://([^/?#\s:@]*)(?::([^/?#\s]*))?@")
