@@ -187,9 +187,7 @@ async def _look_at_tasks(health: Health, look: Inspection, tables: set[str]) -> 
             health.fault = f"the user {may['who']} may not read the tables of {health.shown}: {RIGHTS}"
         elif health.unwritable is None and not may["writes"]:
             health.unwritable = f"the user {may['who']} of {health.shown} may only read its tables"
-            health.to_write = (
-                f"to look is enough for `tasks list`, `show`, `watch` and `result`; for the rest {RIGHTS}"
-            )
+            health.to_write = "to look is enough for `tasks list`, `show`, `watch` and `result`; for more have its owner grant INSERT, UPDATE and DELETE on them"
 
     async def count() -> None:
         health.tasks = (await look.ask(_COUNT, {"most": MOST}))[0]["tasks"]
