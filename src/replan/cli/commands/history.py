@@ -73,7 +73,7 @@ def tell(
     why: str = "",
     kin: Kin | None = None,
 ) -> None:
-    """The past of a task for people, at most some thousand lines. `held`: somebody drives it, or will by himself."""
+    """The past of a task for people, at most some thousand lines. `held`: somebody drives it. `by_workers`: they will."""
     state = fold(records)
     task_id = records[0].task_id
     out.line(f"{task_id}  {state.status}  {len(records)} events")
@@ -248,7 +248,7 @@ def _tell_end(out: Out, state: State, *, held: bool, by_workers: bool) -> None:
         paused = state.waiting is not None and state.waiting.paused
         stands = "paused" if paused else state.status
         out.line(f"not ended: {stands}" + (", asked to cancel" if state.cancel else ""))
-        if not held and state.started and state.waiting is None:
+        if not held and not by_workers and state.started and state.waiting is None:
             command = again("tasks", "resume", state.task_id or "")
             out.line(f"  nobody drives it: `{command}` goes on from its log")
         for line in waiting_lines(state.task_id or "", waiting_for(state), by_workers=by_workers):

@@ -65,8 +65,7 @@ def show(
         else:
             away = str(TaskGivenAway(records[0].task_id, given_away)) if given_away else ""
             by_workers = past.queue != "" and not away
-            held = past.held or by_workers or bool(away)
-            tell(out, records, held=held, by_workers=by_workers, why=away or why, kin=kin)
+            tell(out, records, held=past.held or bool(away), by_workers=by_workers, why=away or why, kin=kin)
 
 
 @tasks_app.command()
