@@ -124,15 +124,48 @@ async def test_what_was_given_away_to_a_file_that_is_lost_comes_back(databases: 
     assert SENT == ["one"]
 
 
-async def test_the_file_may_come_back_by_an_import(databases: tuple[Any, Any]) -> None:
-    here, _ = databases
-    await waiting(here, "one")
-    data = await given_away(here, "one")
+async def test_an_import_of_the_file_where_its_tasks_were_sets_none_of_them_free(
+    databases: tuple[Any, Any],
+) -> None:
+    here, there = databases
+    SENT.clear()
+    await waiting(here, "one", "two")
+    data = await given_away(here, "one", "two")
+    async with opened(there) as replan:
+        await replan.import_tasks(pieces(data))
+        await replan.approve("one", (await replan.result("one")).waiting_for[0].id)
+        assert (await replan.resume("one")).status == "succeeded"
+        async with replan.export_tasks(["one", "two"], move=True) as given:
+            later = b"".join([piece async for piece in given])
     async with opened(here) as replan:
-        (found,) = await replan.import_tasks(pieces(data))
-        assert not found.new
-        assert not (await replan.tasks())[0].given_away
-        await replan.cancel("one")
+        for _ in range(2):
+            with pytest.raises(TaskGivenAway, match="--take-back"):
+                await replan.import_tasks(pieces(data))
+        with pytest.raises(InputError, match="another history"):
+            await replan.import_tasks(pieces(later))
+        assert all(row.given_away and row.status == "waiting" for row in await replan.tasks())
+        with pytest.raises(TaskGivenAway):
+            await replan.resume("one")
+        assert await replan.finish_export(["one", "two"], pieces(data)) == ["one", "two"]
+        assert [one.new for one in await replan.import_tasks(pieces(later))] == [True, True], "home again"
+    assert SENT == ["one"]
+
+
+async def test_of_a_file_with_a_task_that_was_given_away_here_no_other_is_taken_in(
+    databases: tuple[Any, Any],
+) -> None:
+    here, there = databases
+    await waiting(here, "one")
+    await waiting(there, "new")
+    data = await given_away(here, "one")
+    async with opened(there) as replan:
+        await replan.import_tasks(pieces(data))
+        async with replan.export_tasks(["new", "one"], move=True) as given:
+            both = b"".join([piece async for piece in given])
+    async with opened(here) as replan:
+        with pytest.raises(TaskGivenAway, match="'one'"):
+            await replan.import_tasks(pieces(both))
+        assert [row.task_id for row in await replan.tasks()] == ["one"]
 
 
 async def test_who_does_not_take_all_of_the_file_gives_nothing_away(databases: tuple[Any, Any]) -> None:

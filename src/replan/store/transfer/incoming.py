@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterator
 from typing import IO, NamedTuple, Protocol
 
 from replan.beside import beside
@@ -69,10 +69,9 @@ async def taken_in(
         mark = seal_mark(await store.seal_key()) if any(one.task.sealed_by for one in incoming) else ""
         here = [one for one in incoming if await _is_here(store, one, mark)]
         new = [one.admission(mark) for one in incoming if one not in here]
-        for task_id, mark in await _given_away(store, here):
-            if mark != files.before:
-                raise TaskGivenAway(task_id, mark)
-            await store.take_back([task_id], mark)  # this file has come back
+        for one in here:  # who says that such a file was imported nowhere is a person, by `take_back`
+            if digest := (await store.summary(one.task.task_id)).given_away:
+                raise TaskGivenAway(one.task.task_id, digest)
         if new:
             await store.admit(new)
     return [Imported(one.task.task_id, one.task.status, one not in here) for one in incoming]
@@ -234,12 +233,6 @@ async def _check_end(files: Unframed, name: str, size: int) -> None:
     if end.files != files.count - 1 or end.sha256 != before:
         raise InputError("it is damaged: its bytes are not those that were written")
     await files.end()
-
-
-async def _given_away(store: Target, here: Iterable[_Incoming]) -> list[tuple[str, str]]:
-    """Those of the tasks that are here which a file has, and which one."""
-    rows = [await store.summary(one.task.task_id) for one in here]
-    return [(row.task_id, row.given_away) for row in rows if row.given_away]
 
 
 async def _is_here(store: Target, one: _Incoming, own_mark: str) -> bool:
