@@ -249,3 +249,44 @@ async def test_a_plan_that_writes_a_mask_for_a_value_is_refused_where_the_task_h
     assert result.succeeded is not secret
     assert world.calls == ([] if secret else ["***"])
     assert not secret or "stands for a secret that is not shown" in result.reason
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "used", ["${a.output.key}", "k: ${a.output.key}", "${length(a.output.key)}", "${a.output}"]
+)
+async def test_what_another_task_of_the_family_has_made_is_lost_to_a_fork_where_it_was_masked(
+    tmp_path: Path, used: str
+) -> None:
+    """The fork has no secret of its own: what it takes over is the first that no log keeps."""
+    calls: list[Any] = []
+    schema = {"type": "object", "properties": {"key": {"type": "string", "format": "password"}}}
+
+    @tool(effect="reads")
+    def look() -> str:
+        """Look."""
+        return "x"
+
+    @tool(effect="once", output_schema=schema)
+    def create(name: str) -> Any:
+        """Create."""
+        calls.append("create")
+        return {"key": SECRET, "id": 5}
+
+    @tool
+    def pay(to: Any) -> str:
+        """Pay."""
+        calls.append(to)
+        return "paid"
+
+    first = plan(step("l", "look"), step("a", "create", "l", parameters={"name": "n"}))
+    then = plan(*first["steps"], step("v", "pay", "a", parameters={"to": used}))
+    options: dict[str, Any] = {"db": tmp_path / "r.db", "tools": [look, create, pay], "evaluation": "steps"}
+    async with Replan(**options) as replan:
+        assert (await replan.run("create", plan=first, task_id="t")).succeeded
+        at = next(one.seq for one in await replan.history("t") if one.type == "plan_generated") - 1
+    async with Replan(**options) as replan:
+        result = await replan.wait(await replan.fork("t", at=at, plan=then))
+    assert calls == ["create"]
+    assert result.status == "failed"
+    assert "which no log keeps" in result.reason

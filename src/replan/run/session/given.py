@@ -24,6 +24,8 @@ from replan.files import read_bounded
 
 _FORMS = "write NAME=env:VARIABLE or NAME=file:PATH"
 _MOST_BYTES = 1_000_000
+_MOST_SAID_TO = 10_000
+"""Tasks of which it is kept what was said here with a secret: who says it may never drive them, and hears of no end."""
 
 
 def read_secret(name: str, source: Any) -> str:
@@ -112,6 +114,8 @@ class Given:
 
     def keep_said(self, task: TaskName, seq: int, event: AnyEvent) -> None:
         self._said.setdefault(task, {})[seq] = event
+        if len(self._said) > _MOST_SAID_TO:
+            del self._said[next(iter(self._said))]
 
     def said(self, task: TaskName, seq: int) -> AnyEvent | None:
         """This event of the log as it was said here, where that was with a secret."""
