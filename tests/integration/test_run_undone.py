@@ -81,7 +81,11 @@ def test_what_still_holds_is_reused_in_a_fork_from_the_end(
 
 
 def test_what_was_undone_is_made_once_more_where_the_fork_says_so() -> None:
+    """And who states it after that is given what it gave then."""
+
     async def main() -> tuple[World, Ran, Ran]:
+        world, made, (fork,) = await from_the_end(chain(BACK, PAY, ("refund", "y")), chain(PAY))
+        assert fork.result.is_success, "another was taken back, or this one before it was made"
         world, made, (fork,) = await from_the_end(chain(PAY, BACK), chain(PAY, **MEANT))
         return world, fork, await made.drive(await forked(made, fork.result.task_id, plan=chain(PAY)))
 
@@ -90,6 +94,26 @@ def test_what_was_undone_is_made_once_more_where_the_fork_says_so() -> None:
     assert world.balance["x"] == 1
     assert after.result.is_success, "it is there again"
     assert Counter(world.journal)[PAY] == 2
+
+
+def test_what_was_made_once_more_is_what_a_later_fork_is_given() -> None:
+    async def main() -> tuple[Ran, dict[str, int]]:
+        numbers = iter(range(1, 9))
+        made = await bench(
+            {
+                "create": FakeTool(output=lambda p: {"id": next(numbers)}, effect="once"),
+                "delete": FakeTool(output="deleted", effect="once"),
+            }
+        )
+        one = await made.run(plan(create("a"), step("b", "delete", "a", parameters={"id": "${a.output.id}"})))
+        again = await made.drive(await forked(made, one.result.task_id, plan=plan(create("c", **WHY))))
+        last = await made.drive(await forked(made, again.result.task_id, plan=plan(create("d"))))
+        return last, made.source.counts
+
+    last, counts = virtual_time(main())
+    assert last.result.is_success
+    assert last.outputs()["d"] == {"id": 2}
+    assert counts == {"create": 2, "delete": 1}
 
 
 def test_a_list_is_held_to_what_was_undone_item_by_item() -> None:

@@ -24,6 +24,7 @@ class Had:
     call: CallState
     _deed: Deed | None = None
     _values: frozenset[str] | None = None
+    _known_by: frozenset[str] | None = None
 
     @property
     def ended(self) -> float:
@@ -41,6 +42,13 @@ class Had:
         if self._values is None:
             self._values = frozenset(scalars(self.call.parameters))
         return self._values
+
+    @property
+    def known_by(self) -> frozenset[str]:
+        """These, and those that it gave."""
+        if self._known_by is None:
+            self._known_by = self.values.union(scalars(self.output))
+        return self._known_by
 
     @property
     def output(self) -> Any:
@@ -123,4 +131,4 @@ def takes_back(one: Had, made: Had) -> bool:
     """True if a later effect says nothing of its own: all its values are those of what was made ("delete x" after "create x")."""
     if one.call.tool_id == made.call.tool_id or not one.values:
         return False
-    return one.values <= made.values or one.values <= made.values.union(scalars(made.output))
+    return one.values <= made.values or one.values <= made.known_by

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from replan.core.again.had import Had, effects_of, is_of_one_subject, may_make, takes_back
 from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
-from replan.core.ids import base_of, call_key
+from replan.core.ids import base_of, call_key, split_key
 from replan.core.plan.graph import Graph
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.task import State
 from replan.core.types import Step, StepId, ToolSpec
-from replan.core.walk import scalars
 
 _MOST = 200
 """Effects that are looked at for each call of a plan that a person gave, the latest first."""
@@ -36,6 +35,8 @@ class Undone:
     _gone: list[tuple[int, Had]] | None = field(default=None, compare=False, repr=False)
     """Each with its place among all effects of the task, the latest first."""
     _naming: dict[str, list[tuple[int, Had]]] = field(default_factory=dict, compare=False, repr=False)
+    _before: dict[StepId, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
+    """By step: the tools of those that it waits for."""
     _plans: dict[int, dict[StepId, Step]] = field(default_factory=dict, compare=False, repr=False)
 
     def why_not(self, step: StepState, base: str) -> str:
@@ -43,6 +44,17 @@ class Undone:
         name = step.step.step_id
         found = self.since(name, base, whatever=step.meant == self.state.given_as)
         return "" if found is None else told_undone(name, *found)
+
+    def stands(self, base: str, number: int) -> int:
+        """Which of the like calls that are done stands for this one: the latest, where what was taken back are the others."""
+        made = self._made(base)
+        if made is None or call_key(base, number) not in self.state.took_effect:
+            return number
+        at, latest = made
+        old = Had(self.state.task_id, self.state.took_effect[call_key(base, number)])
+        first = self.state.ledger.order()[base][0]
+        between = (one for place, one in self._about(old, whatever=False) if first < place < at)
+        return split_key(latest.key)[1] if any(takes_back(one, old) for one in between) else number
 
     def since(self, name: StepId, base: str, *, whatever: bool = False) -> tuple[Had, Had] | None:
         """What was made of the call that this step makes, and what was done about it since that comes not after it in the plan, too.
@@ -71,11 +83,7 @@ class Undone:
         gone = self._left()
         if whatever or not gone:
             return [*gone[:_MOST], *self._by_kin(made)]
-        found = {
-            id(one): one
-            for name in {*made.values, *scalars(made.output)}
-            for one in self._naming.get(name, ())
-        }
+        found = {id(one): one for name in made.known_by for one in self._naming.get(name, ())}
         return found.values()
 
     def _by_kin(self, made: Had) -> Iterator[tuple[int, Had]]:
@@ -103,7 +111,11 @@ class Undone:
     def _changes(self, one: Had, made: Had, at: int, name: StepId, whatever: bool) -> bool:
         """True if the later effect is in the way of the made one, whose place this is, for the step of this name."""
         back = takes_back(one, made)
-        if not (back or whatever) or self._is_beside(one, made) or self._was_so(one, made, at):
+        if not (
+            back or (whatever and (one.call.tool_id == made.call.tool_id or self._may_come_before(name, one)))
+        ):
+            return False
+        if self._is_beside(one, made) or self._was_so(one, made, at):
             return False
         then = self._plan(one.call.plan).get(one.call.step_id)
         again = [step.step_id for step in self.steps if may_make(step, one, then, made, self.resolve)]
@@ -112,6 +124,18 @@ class Undone:
         if back or one.call.tool_id != made.call.tool_id:
             return back
         return is_of_one_subject(one, made, self.resolve, lambda: bool(self.graph.needed_by.get(name)))
+
+    def _may_come_before(self, name: StepId, one: Had) -> bool:
+        """True if a step that this one waits for calls the tool of that effect."""
+        tools = self._before.get(name)
+        if tools is None:
+            before = {*self.graph.upstream(name)}
+            named = (
+                call.tool for step in self.steps if step.step_id in before for call in step.actions or (step,)
+            )
+            found = (self.resolve(tool) for tool in named)
+            tools = self._before[name] = frozenset(tool.id for tool in found if tool is not None)
+        return one.call.tool_id in tools
 
     def _was_so(self, one: Had, made: Had, at: int) -> bool:
         """True if it sets what was so then."""
@@ -164,8 +188,36 @@ def undone_since(
     """Why this call is neither made nor answered with what a like one gave, which was undone since; empty if it may be."""
     if step.former is not None or step.meant in state.continued or is_meant_again(step.step, slot.action_id):
         return ""  # what goes on from a first part leaves nothing out
+    return _of_plan(state, resolve).why_not(step, base)
+
+
+def standing(
+    step: StepState,
+    slot: Slot,
+    base: str,
+    number: int,
+    state: State,
+    resolve: Callable[[str], ToolSpec | None],
+) -> int:
+    """Which of several like calls that are done stands for this one: the latest, where the one of this number was taken back before it."""
+    place = (step.step.step_id, slot)
+    if (
+        step.former is not None
+        or step.meant in state.continued
+        or len(state.ledger.order().get(base, ())) < 2
+    ):
+        return number
+    if is_meant_again(step.step, slot.action_id) or state.ledger.others(base, place):
+        return number
+    found = _of_plan(state, resolve).stands(base, number)
+    if found != number:
+        state.ledger.occupy(call_key(base, found), place)
+    return found
+
+
+def _of_plan(state: State, resolve: Callable[[str], ToolSpec | None]) -> Undone:
     known: tuple[int, Undone] | None = state.taken_back
     if known is None or known[0] != state.plans:
         steps = [one.step for one in state.steps.values()]
         known = state.taken_back = state.plans, Undone(state, resolve, steps, state.graph())
-    return known[1].why_not(step, base)
+    return known[1]

@@ -10,7 +10,7 @@ from replan.core.again.changes import behind_a_change
 from replan.core.again.consent import asked_of, too_often
 from replan.core.again.counterparts import done_before, unsaid
 from replan.core.again.like_calls import occurrence, twin
-from replan.core.again.undone import undone_since
+from replan.core.again.undone import standing, undone_since
 from replan.core.again.unique import had_already
 from replan.core.calls.seals import seal
 from replan.core.ids import base_of, call_key
@@ -147,6 +147,8 @@ def prepare(
     number = occurrence(
         state, base, place, lambda: one_of_several(base, parameters), repeatable=tool.effect == "repeatable"
     )
+    if step.meant > 1 and tool.effect == "once":
+        number = standing(step, slot, base, number, state, tools.resolve)
     other = twin(state, base, number, place) if tool.effect == "once" else None
     if other is not None and state.reusable(call_key(base, number), tool, step.step) is not None:
         other = None  # it is answered with what was done, and nothing comes twice
