@@ -57,8 +57,8 @@ def begun(place: Path, *options: str, ask: str = "--interactive") -> None:
     assert command(place, "tasks", "approve", "t").returncode == 0
 
 
-def log(place: Path) -> list[dict[str, Any]]:
-    lines = command(place, "tasks", "show", "t", "--events").stdout.splitlines()
+def log(place: Path, task_id: str = "t") -> list[dict[str, Any]]:
+    lines = command(place, "tasks", "show", task_id, "--events").stdout.splitlines()
     return [json.loads(line) for line in lines]
 
 
@@ -90,6 +90,45 @@ def test_a_fork_that_is_told_which_calls_need_a_yes_is_driven_so(place: Path) ->
     (place / "config.toml").write_text(STRICT)
     forked = command(place, "tasks", "fork", "t", "--task-id", "f", "--approve", "never")
     assert (forked.returncode, noted(place)) == (0, "two\n"), forked.stderr
+
+
+@pytest.mark.parametrize("given", [(), ("--tools", "other.py"), ("--evaluation", "steps")], ids=str)
+def test_a_fork_for_whoever_goes_on_keeps_that_a_person_is_asked(place: Path, given: tuple[str, ...]) -> None:
+    begun(place)
+    (place / "other.py").write_text(TOOLS + LOOK)
+    (place / "strict.toml").write_text('[approval]\nmode = "all"\n')
+    forked = command(
+        place, "tasks", "fork", "t", "--task-id", "f", *given, "--config", "strict.toml", "--detach"
+    )
+    assert forked.returncode == 0, forked.stderr
+    assert "a person is asked about every call" in forked.stderr
+    (made,) = [one["data"] for one in log(place, "f") if one["type"] == "task_forked"]
+    assert made["policy"]["approval"] == "all"
+    waits = command(place, "tasks", "resume", "f")
+    assert waits.returncode == 5, waits.stderr
+    assert not (place / "notes.txt").exists()
+
+
+@pytest.mark.parametrize("given", [(), ("--tools", "tools.py")], ids=str)
+def test_a_fork_that_says_that_nobody_is_asked_says_nothing_else(place: Path, given: tuple[str, ...]) -> None:
+    begun(place)
+    (place / "config.toml").write_text(STRICT)
+    forked = command(place, "tasks", "fork", "t", "--task-id", "f", *given, "--approve", "never")
+    assert (forked.returncode, noted(place)) == (0, "two\n"), forked.stderr
+    assert "a person is asked" not in forked.stderr
+
+
+@pytest.mark.parametrize("given", [(), ("--tools", "tools.py")], ids=str)
+def test_a_fork_of_which_nobody_could_be_asked_is_not_stored(place: Path, given: tuple[str, ...]) -> None:
+    begun(place, ask="--no-interactive")
+    (place / "config.toml").write_text(STRICT)
+    (place / "on").touch()
+    refused = command(place, "tasks", "fork", "t", "--task-id", "f", *given, "--detach")
+    assert refused.returncode == 2, refused.stderr
+    assert "--approve never" in refused.stderr
+    assert command(place, "tasks", "show", "f").returncode == 2
+    forked = command(place, "tasks", "fork", "t", "--task-id", "f", *given, "--detach", "--approve", "never")
+    assert forked.returncode == 0, forked.stderr
 
 
 def test_a_task_that_was_begun_with_more_to_ask_goes_on_so_and_the_difference_is_told(place: Path) -> None:

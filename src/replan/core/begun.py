@@ -77,10 +77,14 @@ def begun_with(records: Iterable[Record]) -> Begun:
         return Begun.model_validate({name: value for name, value in found.items() if name not in odd})
 
 
-def given_instead(begun: Begun, now: Begun) -> JsonObject:
+def begun_anew(begun: Begun, now: Begun) -> Begun:
+    """With what the task goes on, where that is what whoever drives it has `now`."""
+    return now.model_copy(update={"ids": begun.ids, "answer_type": begun.answer_type})
+
+
+def given_instead(begun: Begun, anew: Begun) -> JsonObject:
     """What an event has to say of a drive that goes on with something else."""
-    of_the_task = {"ids", "answer_type"}
-    before, after = (one.model_dump(mode="json", exclude=of_the_task) for one in (begun, now))
+    before, after = (one.model_dump(mode="json") for one in (begun, anew))
     return {name: value for name, value in after.items() if before[name] != value}
 
 

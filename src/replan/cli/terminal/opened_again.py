@@ -28,11 +28,17 @@ class Opened(NamedTuple):
     given: bool
     """Something else than the log says: the log is to be told."""
 
+    async def anew(self) -> Begun:
+        """With what the task goes on from here on; `replan` has been entered."""
+        from replan.core.begun import begun_anew
+
+        return begun_anew(self.begun, await self.replan.begun()) if self.given else self.begun
+
     async def instead(self) -> JsonObject:
         """What the log has to say of whoever goes on; `replan` has been entered."""
         from replan.core.begun import APPROVAL, given_instead
 
-        instead = given_instead(self.begun, await self.replan.begun()) if self.given else {}
+        instead = given_instead(self.begun, await self.anew())
         return instead if self.chosen.approval is None else {**instead, APPROVAL: self.chosen.approval}
 
 

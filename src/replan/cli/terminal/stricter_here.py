@@ -30,10 +30,7 @@ def told_of(changed: Sequence[str], own: Settings, given: str | None, approval: 
     counts = set()
     if approval is not None and given is None:
         counts.add(_APPROVAL)
-        yield (
-            f"a person is asked about {'every call' if approval == 'all' else 'every call of a once tool'}, as {_APPROVAL} of the "
-            "configuration here says (--approve says otherwise)"
-        )
+        yield told_of_approval(approval)
     if own.tools.deny and _DENY in changed:
         counts.add(_DENY)
         yield f"{_DENY} of the configuration here says otherwise: what it forbids stays forbidden"
@@ -44,17 +41,28 @@ def told_of(changed: Sequence[str], own: Settings, given: str | None, approval: 
         )
 
 
-def check_askable(approval: str | None, given: str | None, state: State, tools: Tools) -> None:
-    """`InputError` where calls would not be made, since nobody could be asked for a yes that is wanted here only."""
+def told_of_approval(approval: str) -> str:
+    """That more calls need a yes from here on."""
+    return (
+        f"a person is asked about {'every call' if approval == 'all' else 'every call of a once tool'}, as {_APPROVAL} of the "
+        "configuration here says (--approve says otherwise)"
+    )
+
+
+def check_askable(approval: str | None, given: str | None, state: State, tools: Tools | None) -> None:
+    """`InputError` where calls would not be made, since nobody could be asked for a yes that is wanted here only. `tools`: None if it
+    is not known what they are."""
     from replan.core.limits.policy import asks_about
     from replan.run.service.resumable import tools_needed
 
     if approval is None or given is not None or state.policy.interactive:
         return
-    needed = ((name, tools.resolve(name)) for name in tools_needed(state))
-    if names := [name for name, tool in needed if tool is not None and asks_about(approval, tool)]:
+    needed = tools_needed(state)
+    if tools is not None:
+        needed = [name for name in needed if (tool := tools.resolve(name)) and asks_about(approval, tool)]
+    if needed:
         raise InputError(
             f'{_APPROVAL} = "{approval}" of the configuration here wants a person\'s yes to calls of '
-            f"{', '.join(map(repr, names[:5]))}, and task {state.task_id!r} was begun where nobody is asked, so that they would not be "
+            f"{', '.join(map(repr, needed[:5]))}, and task {state.task_id!r} was begun where nobody is asked, so that they would not be "
             f"made: give --approve {state.policy.approval} to go on as it was begun"
         )

@@ -82,6 +82,7 @@ def fork(
     from replan.cli.terminal.inputs import plan_file, secret_text
     from replan.cli.terminal.opened_again import opened_again
     from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.cli.terminal.stricter_here import approval_of, check_askable, told_of_approval
     from replan.config.whoever import whoever
     from replan.core.begun import begun_with
     from replan.run.service.for_workers import work_of_fork
@@ -89,14 +90,13 @@ def fork(
     from replan.wiring import database
 
     settings = settings_of(config)
-    given: Any = {"approval": approve, "evaluation": evaluation}
-    changes = {name: value for name, value in given.items() if value is not None}
     wanted = Forking(
         at=at, task_id=new_id, hint=hint, plan=None if plan is None else plan_file(plan), retry=tuple(retry or ()),
         judge=judge, reason=reason, by=whoever(by),
     )  # fmt: skip
     key = None if api_key is None else secret_text(api_key)
-    given = Given(tools or (), model, endpoint, key)
+    given = Given(tools or (), model, endpoint, key, approve)
+    anew = given._replace(approve=None).any  # beside the policy
     if detach and secret:
         raise InputError("no log keeps a secret: leave --secret out, and give it to `replan tasks resume`")
 
@@ -104,23 +104,31 @@ def fork(
         async with open_stored(settings, db) as replan:
             origin = await full_id(replan, task_id)
             place = await replan.service.fork_place(origin, wanted)
+            queued = (await replan.summary(origin)).queue != ""
+            if "kind" in settings.engine.model_fields_set:
+                queued = settings.engine.kind == "procrastinate"
+            by_workers = queued and (detach or not (anew or secret))
+            asked = approve if judge else approval_of(settings, approve, place[1].policy)
+            if asked and not anew and approve is None and not place[1].policy.interactive:
+                if detach or by_workers:
+                    check_askable(asked, approve, place[1], None)
+                asked = None  # whether anybody has to be asked is seen below, as it is resumed
+            changes: Any = {"approval": asked, "evaluation": evaluation}
+            changes = {name: value for name, value in changes.items() if value is not None}
             wanted = wanted._replace(policy=changed_policy(place[1].policy, wanted, timeout, changes))
             policy = wanted.policy or place[1].policy
             if hint and policy.evaluation == "steps" and (place[1].given or place[1].evaluation is not None):
                 say(
                     "no model is asked by this fork, so that the hint is heard by nobody: --evaluation model has one judge"
                 )
-            queued = (await replan.summary(origin)).queue != ""
-            if "kind" in settings.engine.model_fields_set:
-                queued = settings.engine.kind == "procrastinate"
             store = replan.service.parts.store
-            by_workers = queued and (detach or not (given.any or secret))
             if by_workers and key:
                 raise InputError("a worker asks models with a key of its own: leave --api-key out")
-            if not given.any:
+            if not anew:
                 work = await work_of_fork(store, origin, place[1], wanted) if by_workers else None
                 made, _ = await replan.service.fork(origin, wanted, place, work=work)
-                say(f"{made} goes on from event {place[0]} of {origin}")
+                rest = f": {told_of_approval(asked)}" if asked and approve is None else ""
+                say(f"{made} goes on from event {place[0]} of {origin}{rest}")
                 return made, by_workers
             begun, seal_key = begun_with((await replan.history(origin))[: place[0]]), await store.seal_key()
         here = Path.cwd()
@@ -130,6 +138,7 @@ def fork(
                 db=str(database(db if db is not None else settings.database_service.connection_string)),
             )  # fmt: skip
             async with opened.replan as replan:
+                check_askable(asked, approve, place[1], replan.service.parts.tools)
                 made = await _with_what_is_given(replan, origin, wanted, place, opened, by_workers=by_workers)
         finally:
             os.chdir(here)
@@ -173,15 +182,13 @@ async def _with_what_is_given(
     by_workers: bool,
 ) -> str:
     """Store the fork with the tools and models that are given; its id. `InputError` before that, if it could not go on with them."""
-    from replan.core.begun import Begun
     from replan.run.service.for_workers import work_of_fork
     from replan.run.service.resumable import tools_missing, why_missing
 
     parts, (_, state) = replan.service.parts, place
     if wanted.plan is None and (missing := tools_missing(state, parts.tools)):
         raise InputError(f"task {origin!r}: {why_missing(state, missing, parts.tools)}")
-    settings = {**opened.begun.settings, "tools": opened.begun.tools, **await opened.instead()}
-    begun = Begun.model_validate(settings)
+    begun = await opened.anew()
     work = None
     if by_workers:
         tools = parts.tools if begun.tools != opened.begun.tools else None
