@@ -436,6 +436,14 @@ def test_of_two_that_one_plan_has_chosen_each_may_be_mended(by: str) -> None:
     assert ran.result.is_success
 
 
+def test_what_was_refused_as_done_is_not_done_by_another_tool_in_its_place() -> None:
+    fix = reflection("retry_with_tool", {"tool_id": "sepa", "parameters": {"recipient": "Ann"}})
+    bank = Bank()
+    ran = bank.run([[pays("p")], looked_up("q")], "more", [{**fix, "root_cause_category": "tool_error"}])
+    assert bank.paid == ["Ann"]
+    assert "step 'p' has done this with 'pay'" in told(ran)[1]
+
+
 def test_recovery_takes_a_substitute_for_the_second_of_two_like_payments() -> None:
     tries: list[str] = []
     bank = Bank()
@@ -496,7 +504,7 @@ def some_plans(draw: st.DrawFn, *, apart: bool = False) -> list[list[dict[str, A
     plans=some_plans(),
     how=st.sampled_from(HOW),
     moved=st.sets(st.sampled_from(WHO), max_size=2),
-    fixes=st.lists(st.sampled_from(["right", "another tool", "no"]), max_size=4),
+    fixes=st.lists(st.sampled_from(["right", "another tool", "somebody else", "no"]), max_size=4),
 )
 def test_nobody_is_paid_twice_without_a_mark(
     plans: list[list[dict[str, Any]]], how: How, moved: set[str], fixes: list[str]
@@ -527,6 +535,11 @@ def _fix(kind: str, moved: list[str]) -> dict[str, Any]:
     if kind == "another tool" and moved:
         return {
             **reflection("retry_with_tool", {"tool_id": "wire", "parameters": {"to": f"{moved[0]}2"}}),
+            "root_cause_category": "tool_error",
+        }
+    if kind == "somebody else":
+        return {
+            **reflection("retry_with_tool", {"tool_id": "sepa", "parameters": {"recipient": "Ann"}}),
             "root_cause_category": "tool_error",
         }
     return REPLAN

@@ -78,7 +78,7 @@ def _done_by_others(
     """What was done before this version of the plan by tools that do the same, where nothing tells it from such a call.
 
     `written`: how a plan writes it; what was planned beside it in the same words was chosen together with it. `planned`: what the place
-    was to call before recovery changed that; what is like it was chosen beside it.
+    has called before recovery changed that; what is like it was chosen beside it.
     """
     read = written.read if written is not None else frozenset[str]()
     for name in tool.counterparts:
@@ -133,7 +133,8 @@ def done_before(
         before = min(step.meant, state.begun.version)
         return list(_done_by_others(state, tool, told, before, resolve, written))
     failures = mine.failures() if mine is not None else ()
-    planned = [Told.of(resolve(one.tool_id), one.parameters) for one in failures]
+    tried = (one for one in failures if one.call_key)  # what was not made may be what was in its way
+    planned = [Told.of(resolve(one.tool_id), one.parameters) for one in tried]
     return list(_done_by_others(state, tool, told, state.plans + 1, resolve, planned=planned))
 
 
