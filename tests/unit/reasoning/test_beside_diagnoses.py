@@ -53,6 +53,7 @@ async def asked(
         {**A6, "requires_approval": True},
         {**A6, "needsApproval": "yes"},
         {**A6, "abort": True},
+        {**A6, "do_not_retry": True},
         {"suggested_action": {**RETRY, "stop": "yes"}},
         {"diagnosis": A6, "approved": False},
         {"suggested_action": {"type": "retry_with_tool", "data": {**OTHER["data"], "approved": "no"}}},
@@ -193,6 +194,8 @@ async def test_what_may_take_a_call_back_is_asked_about_once(
         {**A6, "next_action": {"type": "retry_with_parameters", "data": {"parameters": DATA}}},
         {"suggested_action": {**RETRY, "parameters": DATA, "action_type": "retry_params"}},
         {**A6, "requires_approval": False},
+        {**A6, "should_retry": True, "retry": "yes"},
+        {**A6, "is_first_failure": True, "last_error": "no such size", "repeated_failure": False},
     ],
     ids=str,
 )

@@ -217,13 +217,14 @@ def _against_a_call(answer: JsonObject, parts: Sequence[JsonObject]) -> list[str
     at all. That a cause outside cannot be recovered from goes with its category.
     """
     outside = _category(named(answer, STEP_FIELDS).get("root_cause_category")) in _OUTSIDE
-    told = {*_OF_FAILURES, *_OF_DIAGNOSES, *WANTING_A_YES} - (set() if outside else _RECOVERABLE)
+    told = {*_OF_DIAGNOSES, *WANTING_A_YES} - (set() if outside else _RECOVERABLE)
     return [
         f"{key}: {value}"
         for part in parts
         for key, value in part.items()
         if truth(value) is False
         and fold(key) not in told
+        and not _tells_of_failure(fold(key))
         and (not _is_number(value) or fold(key) in _RECOVERABLE)
     ] + [
         f"{key}: {value}"
@@ -241,10 +242,22 @@ def _without_failure(part: JsonObject) -> JsonObject:
     return {
         key: value
         for key, value in part.items()
-        if fold(key) not in _OF_FAILURES
+        if not _tells_of_failure(fold(key))
+        and not (truth(value) is True and _wants_a_retry(fold(key)))
         and not (fold(key) in _STATES and fold(value) in _FAILED)
         and not (fold(key) in WANTING_A_YES and truth(value) is False)
     }
+
+
+def _tells_of_failure(name: str) -> bool:
+    """By the whole of it, or by its last word: `first_failure`, `last_error`."""
+    return name in _OF_FAILURES or name.rpartition("_")[2] in _OF_FAILURES_LAST
+
+
+def _wants_a_retry(name: str) -> bool:
+    """`should_retry`, `retry_recommended`: true beside a call it agrees."""
+    words = set(name.split("_"))
+    return not words.isdisjoint(_AGAIN) and words.isdisjoint(_NEGATED)
 
 
 def _data(kind: ActionType, data: Any, view: FailureView) -> JsonObject:
@@ -353,4 +366,7 @@ _OF_FAILURES = (
     "successful", "succeeded", "resolved", "fixed", "done", "completed", "transient", "is_transient",
 )  # fmt: skip
 """What a diagnosis says of the failure, and not of what is to be done."""
+_OF_FAILURES_LAST = frozenset({"failure", "failures", "failed", "error", "errors"})
+_AGAIN = frozenset({"retry", "retries", "redo", "replan"})
+_NEGATED = frozenset({"not", "no", "never", "dont", "without", "skip", "stop", "avoid", "prevent", "forbid"})
 _MOST_TOLD = 5
