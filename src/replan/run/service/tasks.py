@@ -240,7 +240,7 @@ class Service:
         summary = await self.parts.store.summary(task_id)
         asked = CancelRequested(reason=reason, by=by, until_resumed=until_resumed and summary.held)
         try:
-            await say(self.parts, task_id, asked)
+            await say(self.parts, task_id, asked, clears=False)
         except TaskEnded:
             raise interventions.ended(task_id, (await self.parts.store.summary(task_id)).status) from None
         summary = await self.parts.store.summary(task_id)

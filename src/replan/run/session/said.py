@@ -60,8 +60,16 @@ def in_words(event: E) -> E:
     return cast(E, event.model_copy(update=changed))
 
 
-async def say(parts: Parts, task_id: str, event: AnyEvent, secrets: Iterable[tuple[str, Any]] = ()) -> Record:
-    """Write it to the task's log. `secrets`: what in it is known to be one by what it is for."""
+async def say(
+    parts: Parts,
+    task_id: str,
+    event: AnyEvent,
+    secrets: Iterable[tuple[str, Any]] = (),
+    *,
+    clears: bool = True,
+) -> Record:
+    """Write it to the task's log. `secrets`: what in it is known to be one by what it is for. `clears`: what was said before is looked at,
+    too; who drives the task at once does that."""
     event = in_words(event)
     known = await known_here(parts, task_id)
     if secrets := list(secrets):
@@ -72,7 +80,8 @@ async def say(parts: Parts, task_id: str, event: AnyEvent, secrets: Iterable[tup
         record = await parts.store.signal(task_id, shown, parts.clock.now())
     else:
         record = await see_through(_said_here(parts, task_id, event, shown))
-    await clear(parts, task_id, known)
+    if clears:
+        await clear(parts, task_id, known)
     return record
 
 
