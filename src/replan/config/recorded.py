@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -64,7 +65,7 @@ def recorded(settings: Settings) -> JsonObject:
     for name in _OF_POLICY:
         own: Section = getattr(settings, name)
         sections[name] = own.model_dump(mode="json", exclude=_OF_THE_PROCESS, exclude_unset=True)
-    return {name: section for name, section in sections.items() if section}
+    return {name: section for name, section in sections.items() if section or name in _OF_POLICY}
 
 
 class GoesOn(NamedTuple):
@@ -109,10 +110,19 @@ def going_on(
 def _differing(log: JsonObject, here: JsonObject, sections: Collection[str]) -> Iterator[str]:
     """Keys that are set otherwise here than where the task was begun; of what a task is forbidden also those that are set no more."""
     for name in sections:
-        there, own = log.get(name, {}), here.get(name, {})
-        there = there if isinstance(there, dict) else {}
+        if name in _OF_POLICY and name not in log:  # of an earlier release, which kept none of them
+            continue
+        there, own, unset = log.get(name, {}), here.get(name, {}), _unset(name)
+        there = unset | (there if isinstance(there, dict) else {})
         keys = [*own, *(key for key in there if key not in own and f"[{name}] {key}" in _STRICT)]
-        yield from (f"[{name}] {key}" for key in keys if there.get(key) != own.get(key))
+        yield from (f"[{name}] {key}" for key in keys if there.get(key) != (unset | own)[key])
+
+
+@cache
+def _unset(name: str) -> JsonObject:
+    """A section in which nothing is set, as a log would have it."""
+    section: Section = getattr(Settings(), name)
+    return section.model_dump(mode="json")
 
 
 def _section(
@@ -198,4 +208,7 @@ def _restricted(tools: Tools, own: Tools) -> Tools:
             known = rules.pop(pattern, ToolRuleTable())
             rules[pattern] = known.model_copy(update={"requires_approval": True})
     deny = (*tools.deny, *(pattern for pattern in own.deny if pattern not in tools.deny))
-    return tools.model_copy(update={"deny": deny, "rules": rules})
+    stricter = {"deny": deny, "rules": rules}
+    return tools.model_copy(
+        update={key: value for key, value in stricter.items() if value != getattr(tools, key)}
+    )

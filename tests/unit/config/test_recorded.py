@@ -98,6 +98,40 @@ def test_what_needs_a_yes_here_needs_it_for_a_task_whose_log_says_otherwise() ->
     assert list(rules) == ["pay*"], "what else is decided is decided by the log"
 
 
+@given(SETTINGS, SETTINGS)
+def test_what_a_task_has_gone_on_with_differs_from_what_it_was_begun_with_in_no_more_than_what_counts_here(
+    log: Settings, own: Settings
+) -> None:
+    on = going_on(recorded(log), own).settings
+    again = going_on(recorded(on), log)
+    added = {"[tools] deny"} if set(own.tools.deny) - set(log.tools.deny) else set()
+    assert {key for key in again.changed if key.startswith("[tools]")} == added
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("tools", "deny"),
+        ("tools", "rules"),
+        ("approval", "mode"),
+        ("budget", "max_tool_calls"),
+        ("llm", "temperature"),
+    ],
+)
+def test_what_is_set_to_what_it_is_anyway_is_no_other_setting(name: str, key: str) -> None:
+    spelled = Settings.model_validate({name: {key: getattr(getattr(Settings(), name), key)}})
+    assert going_on(recorded(Settings()), spelled).changed == ()
+    assert going_on(recorded(spelled), Settings()).changed == ()
+
+
+def test_of_a_log_that_kept_no_limits_none_is_told_as_another_and_of_one_that_had_none_each_is() -> None:
+    own = Settings.model_validate({"budget": {"max_tool_calls": 3}, "approval": {"mode": "all"}})
+    kept = recorded(Settings())
+    assert going_on(kept, own).changed == ("[approval] mode", "[budget] max_tool_calls")
+    older = {name: section for name, section in kept.items() if name in ("llm", "tools", "tool_service")}
+    assert going_on(older, own).changed == ()
+
+
 def test_a_log_of_another_release_is_taken_as_far_as_it_is_known() -> None:
     on, _ = going_on({"llm": {"temperature": 0.3, "of_tomorrow": 1}, "of_tomorrow": {"a": 1}}, Settings())
     assert on.llm.temperature == 0.3
