@@ -151,6 +151,57 @@ async def test_an_import_of_the_file_where_its_tasks_were_sets_none_of_them_free
     assert SENT == ["one"]
 
 
+async def test_a_move_is_finished_of_all_of_its_tasks_whichever_are_named(databases: tuple[Any, Any]) -> None:
+    here, _ = databases
+    await waiting(here, "tax", "tag", "stays")
+    data = await given_away(here, "tax", "tag")
+    async with opened(here) as replan:
+        for other in ("t", "ta"):  # beginnings are for people
+            with pytest.raises(TaskNotFound):
+                await replan.finish_export([other], pieces(data))
+        with pytest.raises(InputError, match="was not given away to it"):
+            await replan.finish_export(["tax", "stays"], pieces(data))
+        assert len(await replan.tasks()) == 3
+        assert await replan.finish_export(["tag"], pieces(data)) == ["tax", "tag"]
+        assert [row.task_id for row in await replan.tasks()] == ["stays"]
+
+
+async def test_a_command_that_finishes_a_move_names_its_tasks_as_people_do(tmp_path: Path) -> None:
+    db, file = tmp_path / "log.db", tmp_path / "tasks.tar"
+    await waiting(db, "task_one", "task_onset", "task_two")
+    file.write_bytes(await given_away(db, "task_one", "task_onset"))
+    for name, why in (
+        ("ons", ""),
+        ("on", "too short"),
+        ("three", "'three'"),
+        ("two", "is there already"),
+    ):
+        done = await asyncio.to_thread(export, db, file, name)
+        if why:
+            assert done.returncode == 2
+            assert why in done.stderr, done.stderr
+        else:
+            assert "2 tasks" in done.stderr, done.stderr
+    assert [line.split()[0] for line in tasks(db, "list").stdout.splitlines()] == ["task_two"]
+    again = await asyncio.to_thread(export, db, file, "onse", "task_one")
+    assert (again.returncode, "2 tasks" in again.stderr) == (0, True), again.stderr
+    assert "several" in (await asyncio.to_thread(export, db, file, "task_on")).stderr
+
+
+async def test_what_a_fork_rests_on_and_stays_is_not_said_to_be_gone(tmp_path: Path) -> None:
+    db = tmp_path / "log.db"
+    await waiting(db, "one")
+    async with opened(db) as replan:
+        await replan.cancel("one")
+        await replan.fork("one", at=3, fork_id="two")
+        assert (await replan.wait("two")).status == "waiting"
+    data = await given_away(db, "two")
+    async with opened(db) as replan:
+        for _ in range(2):
+            assert await replan.finish_export(["two"], pieces(data)) == ["two"]
+        assert [row.task_id for row in await replan.tasks()] == ["one"]
+
+
 async def test_of_a_file_with_a_task_that_was_given_away_here_no_other_is_taken_in(
     databases: tuple[Any, Any],
 ) -> None:

@@ -69,8 +69,9 @@ class Keeping:
             yield pieces
 
     async def finish_export(self, task_ids: Sequence[str], pieces: AsyncIterable[bytes]) -> list[str]:
-        """Remove tasks that were given away to this file, which is safe, where `export_tasks(move=True)` came to no end. All that are in
-        it. `InputError` where it is another file, or not whole: then nothing is removed."""
+        """Remove all tasks that were given away to this file, which is safe, where `export_tasks(move=True)` came to no end; those of it
+        that are gone from here now. `InputError` where it is not whole, or one of `task_ids` is here and was not given away to it: then
+        nothing is removed."""
         from replan.store.transfer.outgoing import finished
 
         return await finished(self._movable(), task_ids, pieces)

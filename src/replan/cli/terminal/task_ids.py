@@ -33,22 +33,28 @@ async def full_id(replan: Replan, name: str) -> str:
         if not ids:
             raise InputError(f"there is no last task: {replan.service.parts.store.shown} has none yet")
         return ids[0]
-    beginning = len(name.removeprefix("task_")) >= SHORTEST
-    found = [one for one in ids if one.startswith((name, f"task_{name}"))] if beginning else []
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise InputError(
-            f"{name!r} is the beginning of several tasks: {some(found, 5)}; write more of the id"
-        )
-    if not beginning and any(one.startswith((name, f"task_{name}")) for one in ids):
-        raise InputError(
-            f"{name!r} is too short for the beginning of an id: write {SHORTEST} characters of it at least, `task_` apart"
-        )
+    if (found := one_of(name, ids)) is not None:
+        return found
     from difflib import get_close_matches
 
     near = get_close_matches(name, ids, 1, cutoff=0.8)
     raise TaskNotFound(name, nearest=near[0] if near else None, where=replan.service.parts.store.shown)
+
+
+def one_of(name: str, ids: Sequence[str]) -> str | None:
+    """The one of these that is so, or begins so; `InputError` where several do."""
+    if name in ids:
+        return name
+    found = [one for one in ids if one.startswith((name, f"task_{name}"))]
+    if found and len(name.removeprefix("task_")) < SHORTEST:
+        raise InputError(
+            f"{name!r} is too short for the beginning of an id: write {SHORTEST} characters of it at least, `task_` apart"
+        )
+    if len(found) > 1:
+        raise InputError(
+            f"{name!r} is the beginning of several tasks: {some(found, 5)}; write more of the id"
+        )
+    return found[0] if found else None
 
 
 async def for_each(replan: Replan, names: Sequence[str], act: Callable[[str], Awaitable[str]]) -> bool:

@@ -77,6 +77,11 @@ async def taken_in(
     return [Imported(one.task.task_id, one.task.status, one not in here) for one in incoming]
 
 
+async def listed(stream: AsyncIterable[bytes]) -> list[str]:
+    """The tasks of a file, by how it begins."""
+    return [one.task_id for one in (await _manifest(Unframed(stream))).tasks]
+
+
 async def read_through(stream: AsyncIterable[bytes]) -> tuple[list[str], str]:
     """The tasks of a file that is whole, and the digest in its end. `InputError` says what is wrong with it."""
     files = Unframed(stream)

@@ -116,26 +116,29 @@ async def _to_its_end(work: Awaitable[object]) -> None:
     doing.result()
 
 
-async def finished(store: Source, task_ids: Sequence[str], stream: AsyncIterable[bytes]) -> list[str]:
-    """Remove those of the tasks that were given away to this file, which is safe, and are still here; those that are in it.
+async def finished(store: Source, task_ids: Collection[str], stream: AsyncIterable[bytes]) -> list[str]:
+    """Remove all that were given away to this file, which is safe, and are still here: they are one move. Those of it that are gone now.
 
-    `InputError` where it is not their file, or not whole: then nothing is removed.
+    `InputError` where one of these tasks was not given away to it, or it is not whole: then nothing is removed.
     """
     there, digest = await read_through(stream)
-    here = list[str]()
-    for task_id in dict.fromkeys(task_ids):
+    stays, here = set[str](), list[str]()
+    for task_id in dict.fromkeys((*task_ids, *there)):
         try:
-            summary = await store.summary(task_id)
+            mark = (await store.summary(task_id)).given_away
         except TaskNotFound:
-            if any(one.startswith((task_id, f"task_{task_id}")) for one in there):
-                continue
-            raise
-        if summary.given_away != digest or task_id not in there:
-            how = "it was given away to another file" if summary.given_away else "it was not given away to it"
+            if task_id not in there:
+                raise
+            continue
+        if mark == digest and task_id in there:
+            here.append(task_id)
+            continue
+        if task_id in task_ids:
+            how = "it was given away to another file" if mark else "it was not given away to it"
             raise InputError(f"task {task_id!r} is still here, and {how}")
-        here.append(task_id)
+        stays.add(task_id)  # whose history another one rests on
     await store.remove_given(here, digest)
-    return there
+    return [task_id for task_id in there if task_id not in stays]
 
 
 async def _with_history(store: Source, named: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ import typer
 from replan.cli.commands.store.new_file import Target, check_free, new_file, parts, place, settled, taken
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
-from replan.cli.terminal.task_ids import full_id
+from replan.cli.terminal.task_ids import full_id, one_of
 from replan.cli.terminal.terminal import own_stdout, say
 from replan.errors import InputError, TaskNotFound
 
@@ -124,9 +124,9 @@ async def _finished(
                 found.append(await full_id(replan, name))
                 marks.add((await replan.summary(found[-1])).given_away)
             except TaskNotFound:
-                if not there:
+                if not there or (gone := await _in(file, name)) is None:
                     raise
-                found.append(name)
+                found.append(gone)
                 marks.add("gone")
         if not any(marks):
             check_free(file, why=_NEVER_OVER)
@@ -141,6 +141,16 @@ async def _finished(
             raise InputError(
                 f"{file} is there already, and is not the file of these tasks: {error}; {_NEVER_OVER}"
             ) from None
+
+
+async def _in(file: Path, name: str) -> str | None:
+    """The task of the file that is meant."""
+    from replan.store.transfer.incoming import listed
+
+    ids: list[str] = []
+    with contextlib.suppress(InputError, OSError), file.open("rb") as given:
+        ids = await listed(pieces_of(given))
+    return one_of(name, ids)
 
 
 async def _named(file: Path, marks: Collection[str]) -> bool:
