@@ -25,6 +25,7 @@ class Had:
     _deed: Deed | None = None
     _values: frozenset[str] | None = None
     _known_by: frozenset[str] | None = None
+    _given: frozenset[str] | None = None
 
     @property
     def ended(self) -> float:
@@ -55,6 +56,13 @@ class Had:
         return self.call.output.value if self.call.output is not None else None
 
     @property
+    def given(self) -> frozenset[str]:
+        """What it has given names."""
+        if self._given is None:
+            self._given = things_of({"": self.output}).named
+        return self._given
+
+    @property
     def told(self) -> str:
         return f"step {self.call.step_id!r} ({self.call.tool_id})"
 
@@ -81,7 +89,7 @@ def may_make(
         if tool is None or tool.id != one.call.tool_id:
             continue
         if step.step_id == one.call.step_id and (
-            (then is not None and _is_written_so(step, then)) or not takes_back(one, made)
+            (then is not None and is_written_so(step, then)) or not takes_back(one, made)
         ):
             return True  # it may have been made in other words there
         if all(
@@ -92,7 +100,8 @@ def may_make(
     return False
 
 
-def _is_written_so(step: Step, then: Step) -> bool:
+def is_written_so(step: Step, then: Step) -> bool:
+    """True if both call the same with the same."""
     return all(getattr(step, name) == getattr(then, name) for name in ("parameters", "actions", "for_each"))
 
 
@@ -105,9 +114,7 @@ def is_of_one_thing(
             return True
     elif one.deed.may_have_changed(made.deed):
         return True
-    return one.call.tool_id != made.call.tool_id and not one.deed.things.named.isdisjoint(
-        things_of({"": made.output}).named
-    )
+    return one.call.tool_id != made.call.tool_id and not one.deed.things.named.isdisjoint(made.given)
 
 
 def is_of_one_subject(
@@ -118,13 +125,18 @@ def is_of_one_subject(
     The first parameter says what a call is about. Where there is no other, it may be what is set: that matters where something is
     made of it.
     """
+    first = subject_of(made, resolve)
+    if first is None:
+        return is_used()
+    return bool(one.call.parameters.get(first) == made.call.parameters.get(first))
+
+
+def subject_of(made: Had, resolve: Callable[[str], ToolSpec | None]) -> str | None:
+    """The parameter that says what a call is about; None: there is no other beside it."""
     tool = resolve(made.call.tool_id)
     names = list(tool.parameters.get("properties", {})) if tool is not None else []
     names = names or sorted(made.call.parameters)
-    if len(names) <= 1:
-        return is_used()
-    first = names[0]
-    return bool(one.call.parameters.get(first) == made.call.parameters.get(first))
+    return names[0] if len(names) > 1 else None
 
 
 def takes_back(one: Had, made: Had) -> bool:

@@ -7,10 +7,10 @@ had since, or something was done about it since that is no part of this task: it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from itertools import chain, islice
 
-from replan.core.again.had import Had, effects_of, is_of_one_thing, may_make
-from replan.core.ids import base_of
+from replan.core.again.foreign import Foreign, Writers
+from replan.core.again.had import Had, effects_of, is_of_one_thing, is_written_so, may_make, subject_of
 from replan.core.plan.index import references_of
 from replan.core.state.ledger import same_thing
 from replan.core.state.progress import CallState, StepState
@@ -18,37 +18,69 @@ from replan.core.state.task import State
 from replan.core.types import CallKey, StepId, ToolSpec
 
 
-@dataclass(slots=True)
 class Family:
-    """A task beside all others of its family, as their logs tell them by now."""
+    """A task beside all others of its family, as their logs tell them by now; kept as long as it is driven."""
 
-    mine: State
-    others: Mapping[str, State]
-    """Each after the one that it was forked from."""
-    resolve: Callable[[str], ToolSpec | None]
-    _foreign: list[Had] | None = field(default=None, compare=False, repr=False)
-    _all: list[Had] | None = field(default=None, compare=False, repr=False)
+    __slots__ = (
+        "_foreign",
+        "_live",
+        "_plan",
+        "_seen",
+        "_used",
+        "_writers",
+        "_written",
+        "mine",
+        "others",
+        "resolve",
+    )
+
+    def __init__(
+        self, mine: State, others: Mapping[str, State], resolve: Callable[[str], ToolSpec | None]
+    ) -> None:
+        """`others`: each after the one that it was forked from."""
+        self.mine = mine
+        self.others = others
+        self.resolve = resolve
+        self._foreign = Foreign()
+        self._seen: object = None
+        self._live: list[Had] = []
+        """Those of others that this task has not had too, in their order; some of them it may have had since."""
+        self._plan: object = None
+        self._writers = Writers((), resolve)
+        """The steps here by what they call, in the plan as it is."""
+        self._written: dict[int, StepState | None] = {}
+        """The step here that is written as that of the other was."""
+        self._used: dict[CallKey, bool] = {}
+        """Whether something here is made of what these calls have made: for one question."""
+
+    def read_on(self, others: Mapping[str, State]) -> Iterator[None]:
+        """Take up what the logs of the others have by now; now and then it is another's turn."""
+        seen = [(task_id, id(state), state.last_seq) for task_id, state in others.items()]
+        if seen == self._seen:
+            return
+        foreign = Foreign(self._foreign)
+        yield from foreign.gather(others)
+        self.others, self._foreign, self._seen = others, foreign, seen
+        self._live = list(foreign.all)
+        self._plan = None
 
     def maker(self, key: CallKey) -> Had | None:
         """Who has made this call, where it was another task."""
-        for task_id, state in self.others.items():
-            call = state.took_effect.get(key) or state.in_doubt.get(key)
-            if call is not None and not call.of_task:
-                return Had(task_id, call)
-        return None
+        return self._foreign.makers.get(key)
 
     def numbers_before(self, base: str, at: float) -> set[int]:
         """Which of the like calls others had made by then."""
-        made = (one for one in self._by_others() if one.call.effect == "once" and one.ended <= at)
-        return {int(one.call.key.rpartition(".")[2]) for one in made if base_of(one.call.key) == base}
+        made = (one for one in self._foreign.bases.get(base, ()) if one.ended <= at)
+        return {int(one.call.key.rpartition(".")[2]) for one in made}
 
     def by_others(self) -> list[Had]:
         """The effects of others that are no part of this task."""
         entries = self.mine.ledger.entries
-        return [one for one in self._by_others() if one.call.key not in entries]
+        return [one for one in self._foreign.all if one.call.key not in entries]
 
     def why_not(self, step: StepState, key: CallKey, made: Had) -> str:
         """Why what another task has made does not stand for the call of this step; empty if it does."""
+        self._used = {}
         what = f"task {made.task_id!r} has made this call"
         end = "or set `repeat: true` with its `repeat_reason`"
         came = [Had(self.mine.task_id, call) for call in self._before(step)]
@@ -58,12 +90,11 @@ class Family:
                     f"{what}, before {one.told}, which this step waits for: leave it out if what was done counts, do not let it wait for "
                     f"that, {end}"
                 )
-        for then in came:
-            since, at = self._at(then), made.call.started
-            between = (
-                one for one in self._own_of_others(made) if since <= one.call.started and one.ended <= at
-            )
-            if (found := next((one for one in between if self._changes(one, then)), None)) is not None:
+        between = [one for one in self._ended_by(made.call.started) if came and not self._is_mine(one, made)]
+        for then in came if between else ():
+            since = self._at(then)
+            after = (one for one in between if since <= one.call.started)
+            if (found := next((one for one in after if self._changes(one, then)), None)) is not None:
                 return (
                     f"{what}, after {found.told} of {_of(found, made)} had changed what {then.told} did: leave it out if what was done "
                     f"counts, {end}"
@@ -77,6 +108,7 @@ class Family:
 
     def gone_since(self, key: CallKey) -> str:
         """What was done about this call since by others and is no part of this task; empty if nothing was."""
+        self._used = {}
         made = self.maker(key)
         found = self._undone(made) if made is not None else None
         return "" if found is None else f"task {found.task_id!r} in {found.told}"
@@ -89,7 +121,7 @@ class Family:
         waited = (steps[name] for name in self.mine.graph().upstream(step.step.step_id) if name in steps)
         calls = (call for one in waited for call in one.calls.values())
         gone = (call for one in self.mine.left_out for call in one.every_call())
-        return (call for call in (*calls, *gone) if call.effect != "reads" and call.status == "succeeded")
+        return (call for call in chain(calls, gone) if call.effect != "reads" and call.status == "succeeded")
 
     def _at(self, one: Had) -> float:
         """When the effect was had, whoever had it."""
@@ -104,7 +136,9 @@ class Family:
             return False
         at = made.call.started
         mine = one.deed
-        for other in reversed(self._every()):
+        own = (Had(self.mine.task_id, call) for call in effects_of(self.mine))
+        every = sorted((*own, *self._foreign.all), key=lambda other: other.ended)
+        for other in reversed(every):
             if other.ended > at:
                 continue
             if other.deed.base == mine.base:
@@ -115,47 +149,55 @@ class Family:
 
     # ── what others have done ──
 
-    def _by_others(self) -> list[Had]:
-        """The effects that others have had themselves, or may have had, in their order."""
-        if self._foreign is None:
-            found: dict[tuple[CallKey, float], Had] = {}
-            for task_id, state in self.others.items():
-                for call in effects_of(state):
-                    found.setdefault((call.key, call.started), Had(task_id, call))
-            self._foreign = sorted(found.values(), key=lambda one: one.ended)
-        return self._foreign
-
-    def _own_of_others(self, made: Had) -> Iterator[Had]:
-        """Those that this task neither has had too, nor is about to have by its plan, beside this one."""
+    def _ended_by(self, at: float) -> Iterator[Had]:
+        """The effects of others that are no part of this task and had ended by then."""
         entries = self.mine.ledger.entries
-        open_ = [
-            one.step
-            for one in self.mine.steps.values()
-            if not one.closed
-            and (
-                one.step.for_each
-                or one.step.actions
-                or all(c.key != made.call.key for c in one.calls.values())
-            )
-        ]
-        for one in self._by_others():
-            if one.call.key in entries:
-                continue
-            theirs = self.others[one.task_id].steps.get(one.call.step_id)
-            then = theirs.step if theirs is not None else None
-            if not any(may_make(step, one, then, made, self.resolve) for step in open_):
+        if sum(one.call.key in entries for one in islice(self._live, _FEW)) > _FEW // 2:
+            self._live = [one for one in self._live if one.call.key not in entries]
+        for one in self._live:
+            if one.ended > at:
+                return
+            if one.call.key not in entries:
                 yield one
 
-    def _every(self) -> list[Had]:
-        if self._all is None:
-            mine = [Had(self.mine.task_id, call) for call in effects_of(self.mine)]
-            self._all = sorted((*mine, *self._by_others()), key=lambda one: one.ended)
-        return self._all
+    def _is_mine(self, one: Had, made: Had) -> bool:
+        """True if this task is about to have this effect by its plan, beside the made one."""
+        self._look_at_plan()
+        if id(one) not in self._written:
+            self._written[id(one)] = self._as_written(one)
+        if (same := self._written[id(one)]) is not None and _is_open(same, made):
+            return True
+        theirs = self.others[one.task_id].steps.get(one.call.step_id)
+        then = theirs.step if theirs is not None else None
+        return any(
+            may_make(step.step, one, then, made, self.resolve)
+            for step in self._writers.may_make(one)
+            if _is_open(step, made)
+        )
+
+    def _as_written(self, one: Had) -> StepState | None:
+        step, theirs = (
+            self.mine.steps.get(one.call.step_id),
+            self.others[one.task_id].steps.get(one.call.step_id),
+        )
+        if step is None or theirs is None or not is_written_so(step.step, theirs.step):
+            return None
+        return step if self._writers.calls(step, one.call.tool_id) else None
+
+    def _look_at_plan(self) -> None:
+        plan = self.mine.plan
+        if self._plan is plan and plan is not None:
+            return
+        self._plan, self._written = plan, {}
+        self._writers = Writers(self.mine.steps.values(), self.resolve)
 
     def _undone(self, made: Had) -> Had | None:
         """What was done since about what this call has done, and is no part of this task."""
-        for one in self._own_of_others(made):
-            if one.call.started < made.ended or one.call.key == made.call.key:
+        entries = self.mine.ledger.entries
+        for one in self._foreign.about(made, subject_of(made, self.resolve)):
+            if one.call.started < made.ended or one.call.key == made.call.key or one.call.key in entries:
+                continue
+            if self._is_mine(one, made):
                 continue
             if self._changes(one, made) and not self._was_so(one, made):
                 return one
@@ -167,23 +209,39 @@ class Family:
         steps = state.steps if state is not None else {}
         mine, theirs = steps.get(one.call.step_id), steps.get(made.call.step_id)
         known = theirs is not None and any(call.key == made.call.key for call in theirs.every_call())
-        if state is not None and mine is not None and known:
-            if made.call.step_id not in state.graph().upstream(one.call.step_id):
-                return False  # the plan has them side by side
-            if any(ref.head == made.call.step_id for ref in references_of(mine.step)):
-                return True
-        return is_of_one_thing(one, made, self.resolve, is_used=lambda: self._is_used(made.call.key))
+        same = is_of_one_thing(one, made, self.resolve, is_used=lambda: self._is_used(made.call.key))
+        if state is None or mine is None or not known:
+            return same
+        if not same and all(ref.head != made.call.step_id for ref in references_of(mine.step)):
+            return False
+        return made.call.step_id in state.graph().upstream(
+            one.call.step_id
+        )  # else the plan has them side by side
 
     def _is_used(self, key: CallKey) -> bool:
         """True if something here is made of what this call has made."""
-        waits = self.mine.graph().needed_by
-        return any(waits.get(name) for name in self._steps_of(key))
+        if key not in self._used:
+            waits = self.mine.graph().needed_by
+            self._used[key] = any(waits.get(name) for name in self._steps_of(key))
+        return self._used[key]
 
     def _steps_of(self, key: CallKey) -> Iterator[StepId]:
         """The steps here that make this call."""
         for name, step in self.mine.steps.items():
             if any(call.key == key for call in step.calls.values()):
                 yield name
+
+
+_FEW = 32
+"""Effects at the front by which it shows whether many of them have been had here, too."""
+
+
+def _is_open(step: StepState, made: Had) -> bool:
+    """True if the step may have a further effect beside the made one."""
+    if step.closed:
+        return False
+    several = step.step.for_each or step.step.actions
+    return bool(several) or all(call.key != made.call.key for call in step.calls.values())
 
 
 def _of(one: Had, made: Had) -> str:

@@ -19,7 +19,13 @@ def _planned(state: State, event: e.PlanGenerated, ts: float) -> None:
         state.submitted = state.submitted.lean(plan=None)  # this one it was: it is not kept twice
         state.given_as = state.plans + 1
     take_plan(state, event.plan)
+    date(state, state.given_at or ts)
     go_by_versions(state, event.made_with)
+
+
+def date(state: State, ts: float) -> None:
+    """The plan as it is now is of this time."""
+    state.versions, state.given_at = (*state.versions[: state.plans - 1], ts), 0.0
 
 
 def go_by_versions(state: State, versions: Versions | None) -> None:

@@ -15,6 +15,7 @@ from replan.core.reflection import NEW_STEPS, RETRIES, SuggestedAction
 from replan.core.state.fold_plans import (
     add_versions,
     count,
+    date,
     go_by_versions,
     looked_at,
     replace_step,
@@ -163,6 +164,7 @@ def _repaired(state: State, event: e.StepRepaired, ts: float) -> None:
     if state.plan is not None:  # the plan as it began has been tried too
         known.began = known.began or prints_of(state.plan, (), known.labels, state.earlier)
     replace_step(state, event.step)
+    date(state, ts)
     add_versions(state, event.made_with)
     state._metadata = None
 
@@ -265,6 +267,7 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
         known.labels |= labels_of(state.plan, known.labels)
     before, more = set(state.steps), state.plan.more if state.plan is not None else ""
     left_out = take_plan(state, event.plan)
+    date(state, state.given_at or ts)
     go_by_versions(state, event.made_with)
     continues = state.replanning is not None and state.replanning.continues
     if continues:

@@ -33,6 +33,7 @@ def _submitted(state: State, event: e.TaskSubmitted, ts: float) -> None:
     state.given = event.plan is not None
     state.modelled = event.plan is None or event.policy.evaluation == "model"
     state.created = state.last_ts = ts
+    state.given_at = ts if event.plan is not None else 0.0
     state._metadata = None
 
 
@@ -210,7 +211,7 @@ def _forked(state: State, event: e.TaskForked, ts: float) -> None:
     if event.plan is not None and state.submitted is not None:
         leave_all_steps(state)
         state.submitted = state.submitted.lean(plan=event.plan)
-        state.given, state.replanning = True, None
+        state.given, state.replanning, state.given_at = True, None, ts
         _open_verdict(state)
     state.modelled = not state.given or state.policy.evaluation == "model"
     judged = state.evaluation

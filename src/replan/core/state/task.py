@@ -143,6 +143,10 @@ class State:
     """The latest version of the plan that left out a call which was to get a yes and was not made; 0: none did."""
     given: bool = False
     """The first plan was given by whoever submitted the task."""
+    given_at: float = 0.0
+    """When a plan was given that has yet to be taken; 0: none was."""
+    versions: tuple[float, ...] = ()
+    """When each version of the plan was made, or given."""
     given_as: int = 0
     """The version of the plan that somebody has given, with the task or with the fork; 0: none was."""
     modelled: bool = True
@@ -335,6 +339,10 @@ class State:
     def every_step(self) -> list[StepState]:
         """Every step of every plan: those that later plans have left out, then those of the plan."""
         return [*self.left_out, *self.steps.values()]
+
+    def meant_at(self, version: int) -> float:
+        """When the plan of this version was meant: made by a model, or given with the task or with the fork."""
+        return self.versions[version - 1] if 0 < version <= len(self.versions) else self.last_ts
 
     def step_of_action(self, action_id: ActionId) -> StepState | None:
         """The step that has this action, of the plan or of those that it has left out."""

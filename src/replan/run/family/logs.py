@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from typing import TYPE_CHECKING
 
 from replan.core.again.in_family import Family
-from replan.core.events import PlanGenerated, PlanUpdated, TaskForked, TaskSubmitted
+from replan.core.data.pieces import MANY
+from replan.core.state.fold import fold
 from replan.core.state.task import State
 from replan.core.types import ToolSpec
 from replan.errors import TaskNotFound
@@ -13,29 +16,48 @@ from replan.run.session.context import Run
 from replan.run.session.pages import folded, pages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 
 class FamilyLogs:
     """What the other tasks of a family have done, for one drive."""
 
-    __slots__ = ("_read", "_run")
+    __slots__ = ("_family", "_looks", "_read", "_reads", "_run")
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._read: dict[str, tuple[float, State]] = {}
         """With when the task was created: its name may come again."""
+        self._reads: dict[tuple[str, float], _OneAtATime] = {}
+        self._looks = _OneAtATime()
+        self._family: Family | None = None
 
     async def state(self, task_id: str, created: float) -> State:
         """What the task has come to by now."""
-        known = self._read.get(task_id)
-        before = known[1] if known is not None and known[0] == created else State()
-        state = await folded(self._run.parts.store, task_id, before)
-        self._read[task_id] = created, state
-        return state
+        reads = self._reads.setdefault((task_id, created), _OneAtATime())
+        await reads.do(lambda: self._read_on(task_id, created))
+        return self._read[task_id][1]
+
+    async def _read_on(self, task_id: str, created: float) -> None:
+        """Go on with its log: in the event loop, where it is looked at meanwhile."""
+        store, known = self._run.parts.store, self._read.get(task_id)
+        if known is None or known[0] != created:
+            self._read[task_id] = created, await folded(store, task_id)
+            return
+        state = known[1]
+        async for records in pages(store, task_id, state.last_seq):
+            for start in range(0, len(records), MANY):
+                fold(records[start : start + MANY], state)
+                if start + MANY < len(records):
+                    await asyncio.sleep(0)
 
     async def all(self, resolve: Callable[[str], ToolSpec | None]) -> Family:
         """The task with all others of its family."""
+        family = self._family = self._family or Family(self._run.state, {}, resolve)
+        await self._looks.do(lambda: self._look(family))
+        return family
+
+    async def _look(self, family: Family) -> None:
         run, store = self._run, self._run.parts.store
         line = await store.rests_on(run.task_id)
         waiting = [line[0].task_id if line else run.task_id]
@@ -47,20 +69,27 @@ class FamilyLogs:
                     others[task_id] = await self.state(task_id, (await store.summary(task_id)).created)
             except TaskNotFound:
                 continue  # deleted meanwhile
-        return Family(run.state, others, resolve)
+        for _ in family.read_on(others):
+            await asyncio.sleep(0)
 
-    async def meant_since(self, version: int) -> float:
-        """When the plan of this version was meant: made by a model, or given with the task or with the fork."""
-        given, plans, ts = 0.0, 0, 0.0
-        async for records in pages(self._run.parts.store, self._run.task_id):
-            for one in records:
-                if isinstance(one.event, TaskSubmitted | TaskForked) and one.event.plan is not None:
-                    given = one.ts
-                elif isinstance(one.event, PlanGenerated | PlanUpdated):
-                    plans, ts, given = plans + 1, given or one.ts, 0.0
-                    if plans == version:
-                        return ts
-        return ts
+
+class _OneAtATime:
+    """Something that one does at a time; what was begun after somebody had asked for it is done for them, too."""
+
+    __slots__ = ("_count", "_done", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._count = itertools.count(1)
+        self._done = 0
+
+    async def do(self, work: Callable[[], Awaitable[None]]) -> None:
+        asked = next(self._count)
+        async with self._lock:
+            if self._done < asked:
+                began = next(self._count)
+                await work()
+                self._done = began
 
 
 def logs_of(run: Run) -> FamilyLogs:

@@ -166,7 +166,7 @@ async def refusal(run: Run, step_id: StepId, slot: Slot, key: CallKey, found: Th
         return ""
     _, number = split_key(key)
     if is_meant_again(step.step, slot.action_id) and number not in ledger.elsewhere.get(base, ()):
-        meant = await logs_of(run).meant_since(step.meant)
+        meant = run.state.meant_at(step.meant)
         if made.ended <= meant:
             ledger.elsewhere = {**ledger.elsewhere, base: family.numbers_before(base, meant)}
             return Beyond(f"{found.named} has made this very call, and the plan means it once more")
