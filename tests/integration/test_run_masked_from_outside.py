@@ -87,9 +87,11 @@ USES: dict[str, dict[str, Any]] = {
     "of a text that is JSON": {"parameters": {"to": "${w.output.text.said}"}},
     "the items": {"parameters": {"to": "${item}"}, "for_each": "${w.output.said}"},
     "in a condition": {"when": "w.output.said[0] != 'nobody'"},
+    "the names of its fields": {"parameters": {"to": "${keys(w.output.named)}"}},
+    "a part with such a name": {"parameters": {"to": "${w.output.named}"}},
     "filtered": {"parameters": {"to": "${w.output.said[?@ != 'nobody'] | [0]}"}},
 }
-SAID = {"said": [SECRET], "text": json.dumps({"said": SECRET}), "plain": "Ann"}
+SAID = {"said": [SECRET], "named": {SECRET: 1}, "text": json.dumps({"said": SECRET}), "plain": "Ann"}
 
 
 @pytest.mark.parametrize("used", USES.values(), ids=USES)
@@ -233,6 +235,31 @@ async def test_metadata_of_an_output_that_is_a_text_have_its_secrets(tmp_path: P
         result = await replan.run("log in", plan=wanted, secrets={"word": SecretStr(SECRET)})
     assert result.succeeded, result.reason
     assert calls == [("Ann", SECRET)]
+    assert SECRET not in (tmp_path / "r.db").read_bytes().decode(errors="replace")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "used", ["${a.output}", "${keys(a.output)}", "k ${keys(a.output)[0]}", "${a.output | to_string(@)}"]
+)
+async def test_a_secret_that_names_a_field_is_one_wherever_it_goes(tmp_path: Path, used: str) -> None:
+    world = World()
+
+    @tool(effect="reads")
+    def sessions(api_token: str) -> dict[str, int]:
+        """Each by its token."""
+        return {api_token: 1}
+
+    wanted = plan(
+        step("a", "sessions", parameters={"api_token": "${metadata.word}"}),
+        step("u", "pay", "a", parameters={"to": used}),
+    )
+    async with Replan(db=tmp_path / "r.db", tools=[*world.tools(), sessions], evaluation="steps") as replan:
+        result = await replan.run("pay", plan=wanted, secrets={"word": SecretStr(SECRET)})
+    assert result.succeeded, result.reason
+    assert SECRET in json.dumps(world.calls)
+    assert "***" not in json.dumps(world.calls)
+    assert SECRET not in result.model_dump_json()
     assert SECRET not in (tmp_path / "r.db").read_bytes().decode(errors="replace")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 from replan.core.types import Frozen
@@ -54,8 +55,11 @@ def _walked(value: Any, of: Callable[[Masked], Any]) -> Any:
     if isinstance(value, Masked):
         return of(value)
     if isinstance(value, dict):
-        made = {name: _walked(item, of) for name, item in value.items()}
-        return made if any(made[name] is not value[name] for name in made) else value
+        made = {
+            of(name) if isinstance(name, Masked) else name: _walked(item, of) for name, item in value.items()
+        }
+        same = all(map(is_, made, value)) and all(map(is_, made.values(), value.values()))
+        return value if same else made
     if isinstance(value, list):
         items = [_walked(item, of) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
@@ -79,7 +83,7 @@ def plain(value: Any) -> Any:
 
 def holds_lost(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(map(holds_lost, value.values()))
+        return any(map(is_lost, value)) or any(map(holds_lost, value.values()))
     if isinstance(value, list):
         return any(map(holds_lost, value))
     return is_lost(value)
@@ -95,8 +99,11 @@ def with_masks(plain: Any, before: Any) -> Any:
     if isinstance(before, Masked):
         return before
     if isinstance(before, dict) and isinstance(plain, dict):
-        pairs = zip(plain.items(), before.values(), strict=True)
-        return {name: with_masks(item, was) for (name, item), was in pairs}
+        pairs = zip(plain.items(), before.items(), strict=True)
+        return {
+            was if isinstance(was, Masked) else name: with_masks(item, old)
+            for (name, item), (was, old) in pairs
+        }
     if isinstance(before, list | tuple) and isinstance(plain, list) and len(before) == len(plain):
         return [with_masks(item, was) for item, was in zip(plain, before, strict=True)]
     return plain
@@ -104,7 +111,7 @@ def with_masks(plain: Any, before: Any) -> Any:
 
 def holds_masked(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(map(holds_masked, value.values()))
+        return any(isinstance(name, Masked) for name in value) or any(map(holds_masked, value.values()))
     if isinstance(value, list | tuple):
         return any(map(holds_masked, value))
     return isinstance(value, Masked)
@@ -117,7 +124,7 @@ def lost(value: Any) -> Any:
     if isinstance(value, str):
         return Masked(value) if MASK in value else value
     if isinstance(value, dict):
-        return {name: lost(item) for name, item in value.items()}
+        return {lost(name) if type(name) is str else name: lost(item) for name, item in value.items()}
     if isinstance(value, list):
         return [lost(item) for item in value]
     if isinstance(value, tuple):

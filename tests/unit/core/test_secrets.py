@@ -833,3 +833,27 @@ def test_a_long_command_line_is_looked_through_once(piece: str) -> None:
     with cpu(2):
         text_without_secrets(piece * (60_000 // len(piece)))
         list(secrets_of_text(piece * (60_000 // len(piece))))
+
+
+@given(
+    st.recursive(
+        st.sampled_from(["zq8-Kw93-plum", "is zq8-Kw93-plum.", "plain", "", "tree-77-Apple"])
+        | st.integers(0, 3),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["a", "zq8-Kw93-plum", "b zq8-Kw93-plum", "tree-77-Apple"]), inner, max_size=4
+            )
+        ),
+        max_leaves=8,
+    )
+)
+def test_what_is_masked_can_be_had_again_where_it_is_known_and_names_no_secret(value: Any) -> None:
+    known = KnownSecrets()
+    known.add("zq8-Kw93-plum")
+    known.add("tree-77-Apple")
+    shown = known.masked(value)
+    assert "zq8" not in json.dumps(shown)
+    assert "tree-77" not in json.dumps(shown)
+    assert reveal(shown) == value
+    assert known.masked(shown) is shown

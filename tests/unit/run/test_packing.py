@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from replan.core.secrets import MASK, Masked, SecretLost, reveal
@@ -39,8 +39,12 @@ def _with_masks(value: Any, known: bool) -> Any:
         shown = value.replace("a", MASK)
         return value if "a" not in value else Masked.of(shown, value) if known else Masked(shown)
     if isinstance(value, dict):
-        return {name: _with_masks(one, known) for name, one in value.items()}
+        return {_with_masks(name, known): _with_masks(one, known) for name, one in value.items()}
     return [_with_masks(one, known) for one in value] if isinstance(value, list) else value
+
+
+def _members(value: Any) -> int:
+    return sum(1 for _ in every(value, keys=True))
 
 
 _TEXTS = st.text("abc*é", max_size=5)
@@ -54,10 +58,13 @@ _VALUES = st.recursive(
 @given(value=_VALUES, known=st.booleans(), limit=st.sampled_from([0, 1_000]))
 def test_what_is_masked_stays_marked_as_that_through_json(value: Any, known: bool, limit: int) -> None:
     before = _with_masks(value, known)
+    assume(_members(before) == _members(value))  # else two names look alike
     packed = pack(before, limit)
-    hidden = any(isinstance(one, Masked) for one in every(before))
+    hidden = any(isinstance(one, Masked) for one in every(before, keys=True))
     assert packed.value == before
-    assert [type(one) for one in every(packed.value)] == [type(one) for one in every(before)]
+    assert [type(one) for one in every(packed.value, keys=True)] == [
+        type(one) for one in every(before, keys=True)
+    ]
     assert packed.masked is hidden
     assert packed.artifact is None or packed.artifact.masked is hidden
     if known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterable
+from operator import is_
 from typing import Any, TypeVar
 
 from replan.core.masked import MASK, Masked, is_mask
@@ -160,15 +161,17 @@ class KnownSecrets:
             secret = self._is_secret(str(value), name) or (whole and self._is_secret(str(int(value)), name))
             return _made(MASK, value, met) if secret else value
         if isinstance(value, dict):
-            made = {self._key(key, met): self._masked(item, key, met) for key, item in value.items()}
-            if len(made) < len(value):  # secret names that look alike now
-                made = {
-                    f"{self._key(key, met)} ({at})" if self._key(key, met) != key else key: self._masked(
-                        item, key, met
-                    )
-                    for at, (key, item) in enumerate(value.items(), 1)
-                }
-            same = len(made) == len(value) and all(made.get(key, made) is item for key, item in value.items())
+            names = [self._key(key, met) for key in value]
+            if len(set(names)) < len(names):  # secret names that look alike now
+                names = [
+                    name if name is key else _made(f"{name} ({at})", key, met)
+                    for at, (name, key) in enumerate(zip(names, value, strict=True), 1)
+                ]
+            made = {
+                name: self._masked(item, key, met)
+                for name, (key, item) in zip(names, value.items(), strict=True)
+            }
+            same = all(map(is_, made, value)) and all(map(is_, made.values(), value.values()))
             return value if same else made
         if isinstance(value, list | tuple):
             items = [self._masked(item, name, met) for item in value]
@@ -205,10 +208,12 @@ class KnownSecrets:
         return False
 
     def _key(self, key: Any, met: list[str]) -> Any:
+        if isinstance(key, Masked):
+            met.append(key)
+            return key
         if not isinstance(key, str) or (shown := self._hidden(key)) == key:
             return key
-        met.append(shown)
-        return shown
+        return _made(shown, key, met)
 
     def masked_event(self, event: E, *, lost: bool = False) -> E:
         """The event as it is recorded; one that had to be changed says so.
