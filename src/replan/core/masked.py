@@ -83,7 +83,8 @@ def plain(value: Any) -> Any:
 
 def holds_lost(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(map(is_lost, value)) or any(map(holds_lost, value.values()))
+        named = Masked in map(type, value) and any(map(is_lost, value))
+        return named or any(map(holds_lost, value.values()))
     if isinstance(value, list):
         return any(map(holds_lost, value))
     return is_lost(value)
@@ -111,7 +112,7 @@ def with_masks(plain: Any, before: Any) -> Any:
 
 def holds_masked(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(isinstance(name, Masked) for name in value) or any(map(holds_masked, value.values()))
+        return Masked in map(type, value) or any(map(holds_masked, value.values()))
     if isinstance(value, list | tuple):
         return any(map(holds_masked, value))
     return isinstance(value, Masked)
