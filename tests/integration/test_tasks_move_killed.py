@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -166,12 +167,37 @@ async def test_a_move_is_finished_of_all_of_its_tasks_whichever_are_named(databa
         assert [row.task_id for row in await replan.tasks()] == ["stays"]
 
 
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "UPDATE task SET epoch = epoch + 1, holder = 'older' WHERE task_id = 'one'",
+        "INSERT INTO event SELECT id, 99, 9.0, 1, 'pause_requested', '{}' FROM task WHERE task_id = 'one'",
+        "INSERT INTO task (task_id, request, status, description, created, parent) SELECT 'fork', 'r', 'queued', '', 9.0, id FROM task WHERE task_id = 'one'",
+    ],
+    ids=["claims it", "writes to it", "forks it"],
+)
+async def test_an_earlier_release_that_has_the_file_open_goes_on_with_nothing_that_was_given_away(
+    tmp_path: Path, deed: str
+) -> None:
+    db = tmp_path / "log.db"
+    await waiting(db, "one", "other")
+    older = sqlite3.connect(db, isolation_level=None)  # knows no mark
+    await given_away(db, "one")
+    with pytest.raises(sqlite3.IntegrityError, match="given away"):
+        older.execute(deed)
+    older.execute(deed.replace("'one'", "'other'"))
+    async with opened(db) as replan:
+        await replan.take_back(["one"])
+    older.execute(deed.replace("'fork'", "'fork2'"))
+    older.close()
+
+
 async def test_a_command_that_finishes_a_move_names_its_tasks_as_people_do(tmp_path: Path) -> None:
     db, file = tmp_path / "log.db", tmp_path / "tasks.tar"
-    await waiting(db, "task_one", "task_onset", "task_two")
-    file.write_bytes(await given_away(db, "task_one", "task_onset"))
+    await waiting(db, "task_one1", "task_one2", "task_two")
+    file.write_bytes(await given_away(db, "task_one1", "task_one2"))
     for name, why in (
-        ("ons", ""),
+        ("one1", ""),
         ("on", "too short"),
         ("three", "'three'"),
         ("two", "is there already"),
@@ -183,9 +209,9 @@ async def test_a_command_that_finishes_a_move_names_its_tasks_as_people_do(tmp_p
         else:
             assert "2 tasks" in done.stderr, done.stderr
     assert [line.split()[0] for line in tasks(db, "list").stdout.splitlines()] == ["task_two"]
-    again = await asyncio.to_thread(export, db, file, "onse", "task_one")
+    again = await asyncio.to_thread(export, db, file, "one2", "task_one1")
     assert (again.returncode, "2 tasks" in again.stderr) == (0, True), again.stderr
-    assert "several" in (await asyncio.to_thread(export, db, file, "task_on")).stderr
+    assert "several" in (await asyncio.to_thread(export, db, file, "task_one")).stderr
 
 
 async def test_what_a_fork_rests_on_and_stays_is_not_said_to_be_gone(tmp_path: Path) -> None:
