@@ -26,7 +26,7 @@ log = logging.getLogger("replan.worker")
 ANY = "procrastinate_any_queue_v1"
 _COLUMNS = "id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, worker_id"
 _LINES = "SELECT queue, needs FROM need WHERE queue <> ALL(%(known)s::text[])"
-_FETCH = f"""WITH f AS MATERIALIZED (SELECT {_COLUMNS} FROM fetch_within(%(queues)s::varchar[], %(worker)s::bigint, %(most)s::int)),
+_FETCH = f"""WITH f AS MATERIALIZED (SELECT {_COLUMNS} FROM fetch_within(%(queues)s::varchar[], %(worker)s::bigint, %(most)s::int) LIMIT 1),
 d AS (DELETE FROM procrastinate_jobs j USING f WHERE j.lock = f.lock AND j.id <> f.id AND j.status = 'todo' AND j.scheduled_at IS NULL)
 SELECT {_COLUMNS} FROM f"""
 """What was woken for until now is in the log that the driver reads next: further wake-ups of the same task have nothing to add. This

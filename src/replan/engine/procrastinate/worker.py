@@ -13,6 +13,7 @@ from procrastinate.worker import Worker as JobWorker
 
 from replan.core.limits.needs import Needs
 from replan.engine.procrastinate.connector import Connector
+from replan.engine.procrastinate.counted import keep_counted
 from replan.engine.procrastinate.jobs import Back, Hand, Jobs, Pace
 from replan.errors import StaleWriter, StoreError, TaskEnded, TaskGivenAway, TaskHeld, TaskNotFound
 from replan.ports import Database
@@ -144,6 +145,7 @@ class Worker:
         beside = [
             asyncio.ensure_future(work()) for work in (jobs.beat, jobs.give_signs, jobs.sweep, jobs.tidy)
         ]
+        beside.append(asyncio.ensure_future(keep_counted(self._database, self._pace.sweep)))
         working = asyncio.ensure_future(worker.run())  # type: ignore[no-untyped-call]
         try:
             entered = asyncio.ensure_future(jobs.entered.wait())
