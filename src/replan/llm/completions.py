@@ -43,7 +43,7 @@ def completion(content: bytes, hold: Callable[[str], str] = lambda text: text) -
         return 200, content
     if not isinstance(body, dict):
         return 200, content
-    listed = _choices_listed(body) if body.get("choices") is not None else False
+    listed = _choices_listed(body, numbered=True) if body.get("choices") is not None else False
     if body.get("choices"):
         changed = [
             listed,
@@ -118,14 +118,14 @@ def _head_in_form(body: Any, kind: str) -> bool:
     return bool(odd or left_out)
 
 
-def _choices_listed(body: JsonObject) -> bool:
-    """Make a list of objects of the choices, each with its number; of a piece of a stream, each with what it says as `delta`."""
+def _choices_listed(body: JsonObject, *, numbered: bool = False) -> bool:
+    """Make a list of objects of the choices. What is no number of one becomes one; so does what is missing, if all are to be `numbered`."""
     told = body["choices"]
     choices = [one for one in told if isinstance(one, dict)] if isinstance(told, list) else []
     changed = bool(choices != told)
     body["choices"] = choices
     for choice in choices:
-        number = choice.get("index", 0)
+        number: Any = choice.get("index", None if numbered else 0)
         if type(number) is not int:
             is_written = isinstance(number, str) and number.isascii() and number.isdigit()
             choice["index"] = int(number) if is_written and len(number) < _MOST_DIGITS else 0
@@ -137,9 +137,15 @@ def _choices_in_form(body: Any) -> bool:
     """The same of what stands around what a model says. A reason to end that nobody knows is an end."""
     changed = False
     for choice in _listed(body, "choices"):
-        if body.get("object", _CHUNK) == _CHUNK and not isinstance(choice.get("delta"), dict):
-            choice["delta"] = _held(choice, "message") or {}
-            changed = True
+        is_piece = body.get("object", _CHUNK) == _CHUNK
+        name, other = ("delta", "message") if is_piece else ("message", "delta")
+        if not isinstance(choice.get(name), dict):
+            said, text = _held(choice, other), choice.get("text")
+            if said is None and isinstance(text, str):  # as was answered before there were chats
+                said = {"content": text}
+            if said is not None or is_piece:
+                choice[name] = said or {}
+                changed = True
         message = _held(choice, "delta") or _held(choice, "message") or {}
         odd = [
             name

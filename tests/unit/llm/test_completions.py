@@ -70,6 +70,24 @@ def test_an_answer_that_comes_as_an_object_is_its_text() -> None:
 
 
 @pytest.mark.parametrize(
+    "choice",
+    [
+        {"message": {"role": "assistant", "content": "{}"}, "finish_reason": "stop"},
+        {"index": None, "message": {"content": "{}"}},
+        {"index": 0, "delta": {"content": "{}"}, "finish_reason": "stop"},
+        {"text": "{}", "finish_reason": "eos", "logprobs": None},
+        {"index": "0", "text": "no", "message": {"content": "{}"}},
+    ],
+)
+@pytest.mark.parametrize("head", [{}, {"object": "text_completion", "id": 7}])
+def test_a_whole_answer_is_read_in_any_of_these_forms(choice: Any, head: Any) -> None:
+    _, body = completion(json.dumps({**head, "choices": [choice]}).encode())
+    told = json.loads(body)
+    told["choices"][0].setdefault("finish_reason", "stop")  # the library mends this
+    assert ChatCompletion.model_validate(told).choices[0].message.content == "{}"
+
+
+@pytest.mark.parametrize(
     ("told", "read"), [("eos", "stop"), ("max_tokens", "length"), ("MAX_TOKENS", "length")]
 )
 def test_another_word_for_the_end_is_an_end(told: str, read: str) -> None:
@@ -95,6 +113,7 @@ def test_whatever_stands_for_the_choices_a_piece_has_a_form(choices: Any) -> Non
         {"index": None, "delta": {"content": "{}"}},
         {"index": 0, "message": {"role": "assistant", "content": "{}"}},
         {"delta": {"content": "{}", "refusal": []}},
+        {"index": 0, "text": "{}"},
     ],
 )
 def test_the_first_answer_of_a_piece_is_heard_in_any_of_these_forms(choice: Any) -> None:
