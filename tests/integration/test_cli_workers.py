@@ -322,6 +322,20 @@ def test_a_follower_that_is_ended_otherwise_leaves_the_task_to_its_worker(
         place.do("tasks", "cancel", "t")
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_task_for_workers_that_this_command_drives_is_left_to_nobody(
+    place: Place, number: signal.Signals
+) -> None:
+    place.plan(one_step("wait_for_ever"))
+    place.do("submit", *BY_STEPS, "--task-id", "t")
+    with place.follow("tasks", "resume", "t", "--tools", "tools.py") as driver:
+        next(line for line in driver.stderr if "only started" in line)
+        driver.send_signal(number)
+        _, told = driver.communicate(timeout=60)
+    assert (driver.returncode, "left to who drives it" in told) == (3, False), told
+    assert place.do("tasks", "list", "--status", "cancelled").stdout.startswith("t ")
+
+
 @pytest.mark.parametrize(
     ("args", "env", "words"),
     [

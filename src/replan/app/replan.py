@@ -397,6 +397,10 @@ class Replan(Keeping, Intervening):
         """The task's row in the list."""
         return await self.service.parts.store.summary(task_id)
 
+    def drives(self, task_id: str) -> bool:
+        """Whether the task is driven here, and not by a worker or another process."""
+        return self._open.engine.driving(task_id) is not None
+
     @checked
     async def why_waiting(self, task_id: str) -> str:
         """Why no worker takes the task: what it needs that none of them has. Empty where one may, or where none has to."""

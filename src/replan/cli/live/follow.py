@@ -96,7 +96,8 @@ async def _leave_or_cancel(
     from replan.errors import TaskEnded
 
     summary = await replan.summary(task_id)
-    if followed or (summary.queue and signal != "Ctrl-C"):
+    by_others = summary.queue and not replan.drives(task_id)
+    if followed or (by_others and signal != "Ctrl-C"):
         end = again("tasks", "cancel", task_id)
         say(
             f"the task is left to who drives it ({signal}); `{again('tasks', 'watch', task_id)}` follows it, `{end}` ends it"
