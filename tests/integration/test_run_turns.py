@@ -346,3 +346,20 @@ def test_whoever_asks_for_a_turn_gets_it_in_their_order_and_one_at_a_time(moves:
         assert turns.ask("last").come.done()
 
     virtual_time(main())
+
+
+def test_whoever_gives_up_waiting_is_passed_over() -> None:
+    async def main() -> list[str]:
+        on = await naps()
+        for name in ("x", "y", "z"):
+            await on.submit(plan(call("a", 5)), task_id=name)
+        for _ in range(ALONE_AFTER):
+            await process(on, "x", "y", "z", dies_after=1)
+        x, y, z = (asyncio.create_task(on.drive(name)) for name in ("x", "y", "z"))
+        await asyncio.sleep(1)
+        y.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await y
+        return [(await one).result.status for one in (x, z)] + [(await on.drive("y")).result.status]
+
+    assert virtual_time(main()) == ["succeeded"] * 3
