@@ -144,6 +144,7 @@ def _choices_in_form(body: Any) -> bool:
             if said is None and isinstance(text, str):  # as was answered before there were chats
                 said = {"content": text}
             if said is not None or is_piece:
+                choice.pop(other, None)
                 choice[name] = said or {}
                 changed = True
         message = _held(choice, "delta") or _held(choice, "message") or {}
