@@ -32,6 +32,7 @@ from replan.errors import StaleWriter, StoreBusy, StoreError, StoreUnusable, Tas
 from replan.store import schema
 from replan.store.holders import Holders
 from replan.store.sqlite import SqliteStore
+from replan.store.writer import Writer
 
 pytestmark = pytest.mark.anyio
 
@@ -749,3 +750,26 @@ async def test_a_store_knows_whether_another_process_may_use_it(tmp_path: Path) 
     (tmp_path / "log.db.holders" / "1-dead").touch()
     assert not second.others()
     await second.aclose()
+
+
+async def test_what_has_to_be_on_disk_is_written_so_alone_and_together_with_others(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    connections = [schema.connect(path), schema.connect(path)]
+    schema.prepare(connections[0], path)
+
+    def syncs(db: sqlite3.Connection) -> int:
+        return int(db.execute("PRAGMA synchronous").fetchone()[0])
+
+    writer = Writer(connections[0], connections[1], path, synced=False, busy_secs=1.0)
+    try:
+        assert await writer.submit(syncs, on_disk=True) == 2
+        together = [
+            writer.submit(syncs, large=True),
+            writer.submit(syncs, on_disk=True),
+            writer.submit(syncs, large=True),
+        ]
+        assert (await asyncio.gather(*together))[1] == 2
+        assert await writer.submit(syncs, large=True) == 1
+    finally:
+        writer.stop()
+        await asyncio.to_thread(writer.join)

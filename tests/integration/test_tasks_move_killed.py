@@ -214,6 +214,17 @@ async def test_a_command_that_finishes_a_move_names_its_tasks_as_people_do(tmp_p
     assert "several" in (await asyncio.to_thread(export, db, file, "task_one")).stderr
 
 
+async def test_another_name_of_the_file_that_a_killed_command_left_is_removed(tmp_path: Path) -> None:
+    db, file = tmp_path / "log.db", tmp_path / "tasks.tar"
+    await waiting(db, "one")
+    file.write_bytes(await given_away(db, "one"))
+    left, other = tmp_path / ".replan-0123456789abcdef.part", tmp_path / ".replan-fedcba9876543210.part"
+    os.link(file, left)
+    other.write_bytes(b"of another command")
+    assert (await asyncio.to_thread(export, db, file, "one")).returncode == 0
+    assert (file.exists(), left.exists(), other.exists()) == (True, False, True)
+
+
 async def test_what_a_fork_rests_on_and_stays_is_not_said_to_be_gone(tmp_path: Path) -> None:
     db = tmp_path / "log.db"
     await waiting(db, "one")

@@ -456,10 +456,10 @@ class SqliteStore:
         return await self._reader.run(partial(moving.rows, task_id=task_id, after=after, limit=limit))
 
     async def admit(self, admissions: Sequence[Admission]) -> None:
-        await self._writer.submit(lambda db: moving.admit(db, admissions, time.time()), large=True)
+        await self._writer.submit(lambda db: moving.admit(db, admissions, time.time()), on_disk=True)
 
     async def give_away(self, claims: Mapping[Claim, int], digest: str) -> None:
-        await self._writer.submit(lambda db: moving.give_away(db, claims, digest), large=True)
+        await self._writer.submit(lambda db: moving.give_away(db, claims, digest), on_disk=True)
         for claim in claims:
             self._writer.mend(claim)
             if self._driven.get(claim.task_id) == claim.fence:

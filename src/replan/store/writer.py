@@ -20,7 +20,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -48,6 +48,7 @@ class _Job(NamedTuple):
     patient: bool = True
     scrub: bool = False
     single: bool = False
+    on_disk: bool = False
 
 
 class Writer:
@@ -95,6 +96,7 @@ class Writer:
         durable: bool = True,
         patient: bool = True,
         scrub: bool = False,
+        on_disk: bool = False,
     ) -> asyncio.Future[Any]:
         """Queue a job; its future is done once it is committed, which may be at once.
 
@@ -102,14 +104,15 @@ class Writer:
         that chain fail likewise. `large`: not to be written in the event loop. `single`: it writes by its first
         statement and by no other, so that it needs no transaction of its own. `durable`: on disk when it is done,
         where the store is one whose commits go to disk. `patient`: worth a long wait for another process.
-        `scrub`: what it has overwritten shall be in the file's own log no more either.
+        `scrub`: what it has overwritten shall be in the file's own log no more either. `on_disk`: it has to be there when it is
+        done, whatever the store is: what is done next, elsewhere, rests on it.
         """
         loop = asyncio.get_running_loop()
         future = Landing(loop=loop)
         if self._closing:
             future.set_exception(StoreError(f"the store {self._path} is closed"))
-        elif large or (durable and self._synced) or not self._at_once(work, chain, single, future):
-            self._jobs.append(_Job(work, chain, Waiter(future, loop), patient, scrub, single))
+        elif large or on_disk or (durable and self._synced) or not self._at_once(work, chain, single, future):
+            self._jobs.append(_Job(work, chain, Waiter(future, loop), patient, scrub, single, on_disk))
             self._wake()
         return future
 
@@ -194,7 +197,8 @@ class Writer:
                 continue
             with self._turn:
                 jobs = [self._jobs.popleft() for _ in range(min(GROUP, len(self._jobs)))]
-                done = self._commit(jobs) if jobs else []
+                with self._reaching_disk(jobs):
+                    done = self._commit(jobs) if jobs else []
                 if [job for job in jobs if job.scrub]:
                     self._scrub = True
                 if self._scrub:
@@ -204,6 +208,18 @@ class Writer:
                         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                     self._prompt_left = PROMPT_COMMITS
             settle(done)
+
+    @contextlib.contextmanager
+    def _reaching_disk(self, jobs: Sequence[_Job]) -> Iterator[None]:
+        """What is committed meanwhile, and all before it, is on disk afterwards, if one of the jobs has to be."""
+        if self._synced or not any(job.on_disk for job in jobs):
+            yield
+            return
+        self._connection.execute("PRAGMA synchronous = FULL")
+        try:
+            yield
+        finally:
+            self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def _emptied_log(self) -> bool:
         """Bring everything into the file itself and cut its log; False if a reader is in the way: at the next time."""

@@ -11,7 +11,16 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from replan.cli.commands.store.new_file import Target, check_free, new_file, parts, place, settled, taken
+from replan.cli.commands.store.new_file import (
+    Target,
+    check_free,
+    forget_parts,
+    new_file,
+    parts,
+    place,
+    settled,
+    taken,
+)
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
 from replan.cli.terminal.task_ids import full_id, one_of
@@ -134,6 +143,7 @@ async def _finished(
         if not there and not await _named(file, marks):
             return None
         check_free(file, over=True)
+        forget_parts(file)
         try:
             with file.open("rb") as given:
                 return await replan.finish_export(found, pieces_of(given))

@@ -108,3 +108,11 @@ def parts(file: Path) -> list[Path]:
     with contextlib.suppress(OSError):
         return sorted(file.parent.glob(".replan-*.part"))
     return []
+
+
+def forget_parts(file: Path) -> None:
+    """Remove other names of it that were left beside it: its writer was stopped just after it had its own."""
+    for part in parts(file):
+        with contextlib.suppress(OSError):
+            if part.samefile(file):
+                part.unlink()
