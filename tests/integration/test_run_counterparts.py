@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from run_tasks import FakeTool, Ran, action, bench, plan, step
 from test_run_very_call import REPLAN, overall, reflection
@@ -505,6 +505,12 @@ def some_plans(draw: st.DrawFn, *, apart: bool = False) -> list[list[dict[str, A
     how=st.sampled_from(HOW),
     moved=st.sets(st.sampled_from(WHO), max_size=2),
     fixes=st.lists(st.sampled_from(["right", "another tool", "somebody else", "no"]), max_size=4),
+)
+@example(
+    plans=[[pays("s00", "Ann")], [{**pays("s10", "Bob"), **AGAIN}]],
+    how="full",
+    moved={"Bob"},
+    fixes=["no", "somebody else"],
 )
 def test_nobody_is_paid_twice_without_a_mark(
     plans: list[list[dict[str, Any]]], how: How, moved: set[str], fixes: list[str]

@@ -46,7 +46,12 @@ class Bank:
         self.paid.append(parameters)
         return {"id": len(self.paid)}
 
-    def run(self, *plans: Sequence[dict[str, Any]] | dict[str, Any], **more: Any) -> Ran:
+    def run(
+        self,
+        *plans: Sequence[dict[str, Any]] | dict[str, Any],
+        answers: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> Ran:
         spec = {"unique_by": self.by}
         pay = FakeTool(output=self.pay, effect="once", delay_secs=self.secs, parameters=INVOICE, spec=spec)
         tools = {
@@ -59,8 +64,9 @@ class Bank:
         made = [one if isinstance(one, dict) else plan(*one) for one in plans]
 
         async def main() -> Ran:
-            one = await bench(tools, {"execution_plan": made, **ANEW})
-            return (await one.run(evaluation="steps", max_rounds=len(made), **more)).check()
+            one = await bench(tools, {"execution_plan": made, **ANEW, **(answers or {})})
+            ran = await one.run(evaluation="steps", max_rounds=len(made), **more)
+            return ran if ran.result.status == "waiting" else ran.check()
 
         return virtual_time(main())
 
@@ -176,6 +182,116 @@ def test_the_very_same_call_is_answered_as_ever() -> None:
     ran = bank.run([pay("p"), LOOK], [pay("q"), pay("r", invoice="8")])
     assert len(bank.paid) == 2
     assert ran.statuses() == {"q": "succeeded", "r": "succeeded"}
+
+
+NOTED = {
+    "type": "object",
+    "properties": {
+        "amount": {"type": ["number", "string"], "format": "decimal"},
+        "at": {"type": "string", "format": "date-time"},
+        "body": {"$ref": "#/$defs/Body"},
+        "note": WORDS,
+    },
+    "$defs": {"Body": {"type": "object", "properties": {"title": {"type": "string", "default": "none"}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("by", "one", "other"),
+    [
+        ("at", "2030-01-01T00:00:00Z", "2030-01-01T01:00:00+01:00"),
+        ("amount", 10, 10.0),
+        ("body.title", {"text": "a"}, {"title": "none", "text": "b"}),
+    ],
+)
+def test_values_that_mean_the_same_are_one_effect_however_they_are_written(
+    by: str, one: Any, other: Any
+) -> None:
+    name = by.partition(".")[0]
+    bank = Bank()
+    tool = FakeTool(output=bank.pay, effect="once", parameters=NOTED, spec={"unique_by": (by,)})
+    first = [step("p", "note", parameters={name: one, "note": "a"}), LOOK]
+    again = [step("q", "note", parameters={name: other, "note": "b"})]
+
+    async def main() -> Ran:
+        tools = {"note": tool, "look": FakeTool(output=refused, **READS)}
+        made = await bench(tools, {"execution_plan": [plan(*first), plan(*again)], **ANEW})
+        return (await made.run(evaluation="steps", max_rounds=2)).check()
+
+    ran = virtual_time(main())
+    assert len(bank.paid) == 1
+    assert any("are one effect" in text for text in told(ran, "q"))
+
+
+def test_one_that_had_more_parameters_is_told_all_the_same() -> None:
+    bank = Bank("invoice")
+    found = [step("f", "find"), pay("p", "f", invoice="${f.output.invoice}", as_="me"), LOOK]
+    ran = bank.run(found, [step("f2", "find"), pay("q", "f2", invoice="${f2.output.invoice}")])
+    assert len(bank.paid) == 1
+    assert any("the same 'invoice'" in text for text in told(ran, "q"))
+
+    bank = Bank()
+    first = [
+        step("l", "login"),
+        step("p", "request", parameters={"cookies": "${l.output.session}", "url": "u", "note": "n"}),
+    ]
+    bank.run(
+        [*first, LOOK],
+        [
+            step("l2", "login"),
+            step("q", "request", parameters={"cookies": "${l2.output.session}", "url": "u"}),
+        ],
+    )
+    assert len(bank.paid) == 2, "a note less is another effect"
+
+
+def test_in_other_words_too_an_effect_is_had_once_more_only_and_then_with_a_persons_yes() -> None:
+    def again(at: int) -> list[dict[str, Any]]:
+        return [pay(f"p{at}", amount=at, **AGAIN), {**LOOK, "step_id": f"z{at}", "dependencies": [f"p{at}"]}]
+
+    bank = Bank("invoice")
+    bank.run([pay("p", amount=1), LOOK], *(again(at) for at in (2, 3, 4)))
+    assert [one["amount"] for one in bank.paid] == [1, 2]
+
+    bank = Bank("invoice")
+    ran = bank.run([pay("p", amount=1), LOOK], again(2), interactive=True)
+    assert ran.result.status == "waiting"
+    assert [one["amount"] for one in bank.paid] == [1]
+
+
+def test_a_mark_is_for_the_call_that_has_it_and_not_for_what_recovery_puts_in_its_place() -> None:
+    bank = Bank("invoice")
+    mend = {
+        **ANEW["step_reflection"],
+        "root_cause_category": "parameter_error",
+        "suggested_action": {"type": "retry_with_params", "data": {"invoice": "7", "as_": "me"}},
+    }
+    anew = ANEW["step_reflection"]
+    second = [pay("q", invoice="8", as_="nobody", **AGAIN)]
+    bank.run([pay("p", amount=1), LOOK], second, answers={"step_reflection": [anew, mend, anew, anew]})
+    assert [one["invoice"] for one in bank.paid] == ["7"]
+
+
+@pytest.mark.parametrize("literal", [True, False])
+def test_so_is_one_over_another_session(*, literal: bool) -> None:
+    def part(at: int) -> list[dict[str, Any]]:
+        session = f"S{at}" if literal else f"${{l{at}.output.session}}"
+        words = {"body": {"title": "A"}, "cookies": session}
+        made = step(f"p{at}", "request", parameters=words, **(AGAIN if at else {}))
+        return [
+            *([] if literal else [step(f"l{at}", "login")]),
+            made,
+            {**LOOK, "step_id": f"z{at}", "dependencies": [f"p{at}"]},
+        ]
+
+    bank = Bank()
+    bank.run(*(part(at) for at in range(4)))
+    assert len(bank.paid) == 2
+
+    bank = Bank()
+    ran = bank.run(part(0), part(1), interactive=True)
+    assert ran.result.status == "waiting"
+    assert len(bank.paid) == 1
 
 
 # ── by the names of parameters ──

@@ -138,10 +138,10 @@ def done_before(
     return list(_done_by_others(state, tool, told, state.plans + 1, resolve, planned=planned))
 
 
-def unsaid(step: Step, slot: Slot, tool: ToolSpec, done: list[Done]) -> str:
+def unsaid(step: Step, slot: Slot, tool: ToolSpec, done: list[Done], *, changed: bool = False) -> str:
     """Why this call is not made, where others have done it: the plan does not say that it is meant again, or first it has to be known what one
-    of them did. Empty if nothing is in its way."""
-    again = is_meant_again(step, slot.action_id)
+    of them did. Empty if nothing is in its way. `changed`: recovery has put it in place of what the plan has marked."""
+    again = not changed and is_meant_again(step, slot.action_id)
     asked = [one for one in done if not (again and one.sure)]
     return told_done(tool, asked[0]) if asked else ""
 

@@ -14,7 +14,7 @@ from replan.core.again.consent import planned_too_often
 from replan.core.again.counterparts import Done, planned_by_others, unsaid
 from replan.core.again.planned_calls import Call, PlannedCalls
 from replan.core.again.undone import Undone, told_undone
-from replan.core.again.unique import told_unique
+from replan.core.again.unique import same_effects, told_unique
 from replan.core.calls.site import Slot, items_in_words
 from replan.core.calls.telling import Telling
 from replan.core.ids import base_of
@@ -25,7 +25,7 @@ from replan.core.references.refs import has_references
 from replan.core.state.restated import Planned, by_readings, told_again
 from replan.core.state.task import State, ids_of
 from replan.core.state.written import Written, words_of
-from replan.core.types import Step, StepId, ToolSpec
+from replan.core.types import JsonObject, Step, StepId, ToolSpec
 
 
 @dataclass(slots=True)
@@ -159,6 +159,8 @@ class PlannedAgain:
                 continue
             acts = self.goes_on and any(other in calls for other in self.graph.upstream(name))
             alike = {one.base, *(base_of(other.call.key) for other in self._by_others(one, wrote))}
+            if (told := self._told(one)) is not None:
+                alike.update(same_effects(self.state, one.tool, told))
             if text := planned_too_often(self.state, one.tool, alike, goes_on=self.goes_on, acts=acts):
                 found[one.slot] = text
         if found and mine[0].step.for_each is not None:
@@ -197,14 +199,18 @@ class PlannedAgain:
         """An effect that was had, as its tool says by which of its parameters it is known, where all of these are values."""
         if not one.tool.unique_by or (one.base and self.state.ledger.is_done(one.base)):
             return ""
-        told = Telling.of(one.tool).parts(one.written)
-        by_metadata = any(name not in one.written for name in one.tool.parameters.get("required", ()))
-        if has_references(list(told.values())) or (by_metadata and None in told.values()):
-            return ""
-        for call in self.state.made_of(one.tool, one.written):
+        told = self._told(one)
+        for call in self.state.made_of(one.tool, told) if told is not None else ():
             if call.status in ("succeeded", "unknown") and not call.reused:
                 return told_unique(call.step_id, one.tool)
         return ""
+
+    def _told(self, one: Call) -> JsonObject | None:
+        """The parameters of the call, where all is known of them that tells it from others."""
+        written = one.written if one.known is None else one.known
+        telling = Telling.of(one.tool)
+        by_metadata = {*one.tool.parameters.get("required", ())} - written.keys() - telling.silent
+        return None if by_metadata or has_references(list(telling.parts(written).values())) else written
 
     def _by_others(self, one: Call, wrote: Written) -> list[Done]:
         if not one.tool.counterparts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
-from replan.core.calls.telling import unique_words
+from replan.core.calls.telling import unique_text, unique_words
 from replan.core.ids import base_of
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.task import State
@@ -30,7 +30,7 @@ def had_already(
         if call.status == "unknown":
             what = f"{_had(call, tool)}, and nobody knows whether it took effect"
             return Fault(category="unknown", kind="in_doubt", message=what, happened="unknown")
-        if is_meant_again(step.step, slot.action_id):
+        if _is_meant_again(step, slot, tool, seen):
             continue
         if call.status == "succeeded":
             text = told_unique(call.step_id, tool)
@@ -39,6 +39,24 @@ def had_already(
             text = f"{_had(call, tool)} just now, and it is not made twice"
             return Fault(category="unknown", kind="duplicate", message=text)
     return None
+
+
+def _is_meant_again(step: StepState, slot: Slot, tool: ToolSpec, seen: JsonObject) -> bool:
+    """True if the plan marks it; where recovery has changed the call, only if that is still the effect which was marked."""
+    if not is_meant_again(step.step, slot.action_id):
+        return False
+    healing = step.healing
+    if healing is None or slot not in healing.overrides:
+        return True
+    meant = [one for one in healing.failures(slot) if one.tool_id == tool.id]
+    return any(unique_text(tool, one.parameters) == unique_text(tool, seen) for one in meant[:1])
+
+
+def same_effects(state: State, tool: ToolSpec, seen: JsonObject) -> list[str]:
+    """What was called, and had the effect that a call with these parameters has: a session made anew or, where the tool says so, other
+    words make no other effect of it."""
+    made = state.made_of(tool, seen) if tool.effect == "once" else ()
+    return list(dict.fromkeys(base_of(call.key) for call in made if call.status == "succeeded"))
 
 
 def told_unique(maker: StepId, tool: ToolSpec) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from replan.core.data.canonical import one_form
 from replan.core.ids import call_content
 from replan.core.secrets.names import is_headers, is_on_behalf
 from replan.core.secrets.receivers import credentials_of
@@ -35,10 +36,11 @@ class Telling(NamedTuple):
         return cls(tool, found if len(found) < len(_properties(tool)) else frozenset())
 
     def parts(self, parameters: JsonObject) -> JsonObject:
-        """Those parameters that do, without what in them does not; the same object if that is all.
+        """Those parameters that do, in their one form, without what in them does not; the same object if that is all.
 
         Where none of those is given by which a tool tells its effects apart, all parameters do.
         """
+        parameters = one_form(self.tool.parameters, parameters)
         if self.tool.unique_by:
             told = {path: _at(path, parameters, self.tool) for path in self.tool.unique_by}
             return told if any(value is not None for value in told.values()) else parameters
@@ -52,7 +54,7 @@ class Telling(NamedTuple):
 
 
 def unique_text(tool: ToolSpec, parameters: JsonObject) -> str:
-    """The effect as one text, of a tool that says what tells its effects apart."""
+    """What tells the effect from others, as one text."""
     return call_content(tool.id, Telling.of(tool).parts(parameters))
 
 

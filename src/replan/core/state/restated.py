@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from replan.core.calls.site import Slot
 from replan.core.calls.telling import Telling
+from replan.core.data.canonical import one_form
 from replan.core.ids import canonical, digest
 from replan.core.state.made_instead import told_instead
 from replan.core.state.progress import CallState, StepState
@@ -116,13 +117,12 @@ class Restated:
         parts, names = self.telling(tool).parts, tuple(parameters)
         mine, values = self._written.forms(step.step, now, slot, names, parts), parts(parameters)
         found: list[_Like] = []
-        for done, call, theirs in self._candidates(
-            mine, tool, values, made, before, wholly=values is parameters
-        ):
+        wholly = values == one_form(tool.parameters, parameters)
+        for done, call, theirs in self._candidates(mine, tool, values, made, before, wholly=wholly):
             differing, same, other = list[str](), list[str](), parts(call.parameters)
             for name in values.keys() | other.keys():
                 if _value(name, values, tool) == _value(name, other, tool):
-                    same.append(name)
+                    same += [name] if name in parameters or name in call.parameters else []
                 elif (
                     (form := mine.get(name)) is not None
                     and form.may_be(theirs.get(name))
@@ -135,7 +135,9 @@ class Restated:
                 like = _Like(call, done, differing, same)
                 if not goes_on:
                     return self._again(like, step.step, slot, now, parameters, tool)
-                if not _is_next(mine, values, tool, differing, same):
+                if not _is_next(
+                    mine, values, tool, differing, same if parameters.keys() >= {*same} else None
+                ):
                     found.append(like)
         apart = self._told_apart([one.call for one in found], tool)
         same_one = next((one for one in found if not _is_another(one, mine, apart)), None)
@@ -338,13 +340,18 @@ def by_readings(mine: dict[str, Form], values: JsonObject, tool: ToolSpec) -> bo
 
 
 def _is_next(
-    mine: dict[str, Form], values: JsonObject, tool: ToolSpec, differing: Sequence[str], same: Sequence[str]
+    mine: dict[str, Form],
+    values: JsonObject,
+    tool: ToolSpec,
+    differing: Sequence[str],
+    same: Sequence[str] | None,
 ) -> bool:
     """True if only a reading tells the call from another, and it has given something else: the next open invoice.
 
-    Not where another reading tells which call it is, and has given the same, or where a value does that the plan before wrote.
+    Not where another reading tells which call it is, and has given the same, or where a value does that the plan before wrote
+    (None).
     """
-    if not (by_readings(mine, values, tool) and all(name in values for name in same)):
+    if same is None or not by_readings(mine, values, tool):
         return False
     return is_read_otherwise(mine, differing, same)
 
@@ -362,7 +369,8 @@ def is_read_otherwise(mine: Mapping[str, Form], differing: Iterable[str], same: 
 
 
 def _shown(mine: dict[str, Form], names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(f"{name} ({mine[name].shown})" if mine[name].shown else name for name in names))
+    shown = {name: mine[name].shown for name in names if name in mine}
+    return tuple(sorted(f"{name} ({shown[name]})" if shown.get(name) else name for name in names))
 
 
 def told_again(found: Again, how: str) -> str:

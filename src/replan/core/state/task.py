@@ -378,8 +378,7 @@ class State:
         return self._restated
 
     def made_of(self, tool: ToolSpec, parameters: JsonObject) -> Sequence[CallState]:
-        """The calls of a tool that has `unique_by`, in their order, with the effect of one with these parameters, as the log would have
-        them."""
+        """The calls of the tool, in their order, that nothing tells from one with these parameters, as the log would have them."""
         made = self.made.get(tool.id)
         return self._unique.calls(tool, parameters, made) if made else ()
 

@@ -1,4 +1,4 @@
-"""The effects that were begun, of tools that say by which of their parameters they are told apart (`ToolSpec.unique_by`)."""
+"""The effects that were begun, by what tells those of one tool apart (`core.calls.telling`)."""
 
 from __future__ import annotations
 

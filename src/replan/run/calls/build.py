@@ -11,7 +11,7 @@ from replan.core.again.consent import asked_of, too_often
 from replan.core.again.counterparts import done_before, unsaid
 from replan.core.again.like_calls import occurrence, twin
 from replan.core.again.undone import standing, undone_since
-from replan.core.again.unique import had_already
+from replan.core.again.unique import had_already, same_effects
 from replan.core.calls.seals import seal
 from replan.core.ids import base_of, call_key
 from replan.core.recovery.in_part import marks_what_is_done, of_this_alone
@@ -155,8 +155,8 @@ def prepare(
     if other is not None and (text := unmeant(step, slot, tool, other, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     answered = state.reusable(call_key(base, number), tool, step.step) is not None
+    changed = step.healing is not None and slot in step.healing.overrides
     if step.meant > 1 and tool.effect == "once":
-        changed = step.healing is not None and slot in step.healing.overrides
         if state.ledger.is_done(base):
             text = (
                 ""
@@ -174,10 +174,12 @@ def prepare(
     large = meant is not None
     call = Call(step.step, slot, tool, parameters, call_key(base, number), large=large)
     others = [] if answered else done_before(state, step, slot, tool, parameters, tools.resolve)
-    if text := unsaid(step.step, slot, tool, others):
+    if text := unsaid(step.step, slot, tool, others, changed=changed):
         text = of_this_alone(step.step, slot) + text
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     alike = [base_of(one.call.key) for one in others]
+    if step.born > 1 and not answered:
+        alike += same_effects(state, tool, _seen(call, state))
     under_way = state.latest_try(call.key)
     if (
         under_way is not None
@@ -204,8 +206,15 @@ def has_had(call: Call, step: StepState, state: State) -> Fault | None:
     """Why the call is not made, where another one has had its effect, as its tool says which are one; None if it may be made."""
     if not call.tool.unique_by or state.reusable(call.key, call.tool, call.step) is not None:
         return None
-    seen = shown(call.tool, call.parameters, state.policy.max_output_bytes, state.secrets)
-    return had_already(step, call.slot, call.tool, state.secrets.masked(seen), call.key, state)
+    return had_already(step, call.slot, call.tool, _seen(call, state), call.key, state)
+
+
+def _seen(call: Call, state: State) -> JsonObject:
+    """Its parameters as the log would have them."""
+    seen: JsonObject = state.secrets.masked(
+        shown(call.tool, call.parameters, state.policy.max_output_bytes, state.secrets)
+    )
+    return seen
 
 
 def _check_approved(call: Call, state: State) -> None:

@@ -39,7 +39,7 @@ def restated(step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject
 
     Nobody has said that the effect is meant again: what the plan refers to had another value then.
     """
-    if step.meant < 2 or is_meant_again(step.step, slot.action_id):
+    if step.meant < 2 or tool.unique_by or is_meant_again(step.step, slot.action_id):
         return ""
     found = state.made_as_written(step, slot, tool, parameters)
     if found is None:
