@@ -15,6 +15,7 @@ from replan.core.again.counterparts import Done, planned_by_others, unsaid
 from replan.core.again.planned_calls import Call, PlannedCalls
 from replan.core.again.undone import Undone, told_undone
 from replan.core.again.unique import same_effects, told_unique
+from replan.core.calls.name_sets import NameSet
 from replan.core.calls.site import Slot, items_in_words
 from replan.core.calls.telling import Telling
 from replan.core.ids import base_of
@@ -43,14 +44,16 @@ class PlannedAgain:
     """The plan goes on from a first part."""
     told: Collection[StepId] = ()
     """Steps that are told already to make a call twice: as they are written, they are like another one."""
-    _effects: frozenset[str] = field(init=False)
+    _wrote: Written = field(init=False)
+    _effects: NameSet = field(init=False)
     """The new steps, and their actions, that have an effect which counts each time."""
     _since: Undone | None = field(default=None, init=False, repr=False)
     _acts: dict[StepId, tuple[Call | None, list[Call]]] = field(default_factory=dict, init=False)
     """Of each step: a call that is an effect for sure, and those that set again what was set before."""
 
     def __post_init__(self) -> None:
-        self._effects = frozenset(
+        self._wrote = self._written()
+        self._effects = self._wrote.those(
             name
             for step in self.new
             if any(tool is not None and tool.effect == "once" for _, tool in self._named(step))
@@ -61,14 +64,14 @@ class PlannedAgain:
         """One text for each step that has to say what it means."""
         made = PlannedCalls(self.state, self.new, self.constants, self.resolve)
         calls = {step.step_id: list(made.of(step)) for step in self.new}
-        wrote = self._written()
+        wrote = self._wrote
         often = Counter(one.base for mine in calls.values() for one in mine if one.base)
-        volatile = {
+        volatile = wrote.those(
             name
             for step in self.new
             for name, tool in self._named(step)
             if tool is not None and tool.effect == "reads" and tool.volatile
-        }
+        )
         for name, mine in calls.items():
             once = [one for one in mine if one.tool.effect == "once" and not one.again]
             if self.goes_on:
@@ -231,7 +234,7 @@ class PlannedAgain:
             return ""
         return unsaid(one.step, one.slot, one.tool, self._by_others(one, wrote))
 
-    def _restated(self, one: Call, wrote: Written, volatile: Collection[str]) -> str:
+    def _restated(self, one: Call, wrote: Written, volatile: NameSet) -> str:
         """A done call whose references come to something else by now: by readings that are made anew, or an effect had once more."""
         made, restated = self.state.made.get(one.tool.id), self.state.restated
         if not made or one.tool.unique_by or (one.base and self.state.ledger.is_done(one.base)):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
+from replan.core.calls.name_sets import NO_NAMES
 from replan.core.calls.site import Slot
 from replan.core.calls.telling import Telling
 from replan.core.data.canonical import one_form
@@ -14,7 +15,7 @@ from replan.core.ids import canonical, digest
 from replan.core.state.made_instead import told_instead
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.written import Form, Written
-from replan.core.types import JsonObject, Step, StepId, ToolId, ToolSpec
+from replan.core.types import JsonObject, Step, ToolId, ToolSpec
 
 _MOST = 1_000
 """Calls that a call is held against, the latest first, where nothing of it finds them."""
@@ -363,7 +364,7 @@ def _is_another(like: _Like, mine: dict[str, Form], apart: Collection[str]) -> b
 
 def is_read_otherwise(mine: Mapping[str, Form], differing: Iterable[str], same: Iterable[str]) -> bool:
     """True if readings have given something else for these, and none but them the same for others."""
-    other = frozenset[StepId]().union(*(mine[name].cone.readings for name in differing))
+    other = NO_NAMES.union(*(mine[name].cone.readings for name in differing))
     told = (mine[name].cone.readings for name in same if name in mine)
     return bool(other) and not any(readings and readings.isdisjoint(other) for readings in told)
 

@@ -5,10 +5,11 @@ Two parameters are told apart by what plans write in them, and in the steps that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from replan.core.calls.name_sets import NO_NAMES, Names, NameSet
 from replan.core.calls.site import Slot
 from replan.core.calls.things import things_of
 from replan.core.ids import canonical, digest
@@ -21,7 +22,7 @@ from replan.core.references.refs import (
     rewritten,
     whole,
 )
-from replan.core.types import Action, JsonObject, Step, StepId
+from replan.core.types import Action, JsonObject, Step
 
 _DEEP = 50
 """Steps that refer to one another, as far as they are followed."""
@@ -36,14 +37,14 @@ Parts = Callable[[JsonObject], JsonObject]
 class Cone(NamedTuple):
     """What a step goes by, and what that goes by."""
 
-    choices: frozenset[str] = _NONE
+    choices: NameSet = NO_NAMES
     """What plans have written there: the values that readings are given, and every effect."""
     tools: frozenset[str] = _NONE
-    readings: frozenset[StepId] = _NONE
+    readings: NameSet = NO_NAMES
     """The steps and actions that only read."""
     again: bool = False
     """Among them is an effect that is had once more."""
-    effects: frozenset[StepId] = _NONE
+    effects: NameSet = NO_NAMES
     """The steps and actions that have an effect, and do not say that they mean it once more."""
 
 
@@ -80,7 +81,14 @@ class Form(NamedTuple):
 
 
 def _key(cone: Cone) -> str:
-    return digest(canonical(sorted(cone.choices)))
+    return f"{cone.choices.print:x}"
+
+
+def _all_tools(cones: Sequence[Cone], own: Iterable[str] = ()) -> frozenset[str]:
+    """One set for all that go by the same tools."""
+    most = max((one.tools for one in cones), key=len, default=_NONE)
+    found = most.union(own, *(one.tools for one in cones))
+    return most if len(found) == len(most) else found
 
 
 def _all(paths: Mapping[str, frozenset[str]]) -> frozenset[str]:
@@ -98,10 +106,16 @@ class Written:
     given: Callable[[str], bool] = lambda field: True
     """Whether the metadata had this field when the task was begun: what tools have written there is no choice."""
     _cones: dict[tuple[int, str], Cone] = field(default_factory=dict)
+    _choices: Names = field(default_factory=Names)
+    _steps: Names = field(default_factory=Names)
     _latest: list[tuple[Step, int, Slot, tuple[str, ...], Parts | None, dict[str, Form]]] = field(
         default_factory=list
     )
     """What was looked at last: the items of a list are written in the same words."""
+
+    def those(self, steps: Iterable[str]) -> NameSet:
+        """These steps and actions, to be held against what cones have of them."""
+        return self._steps.those(steps)
 
     def forms(
         self, step: Step, version: int, slot: Slot, names: tuple[str, ...], parts: Parts | None = None
@@ -136,7 +150,7 @@ class Written:
     def _form(self, written: Any, version: int, item: Any) -> Form | None:
         if not has_references(written):
             text = digest(canonical(written))
-            return Form(Cone(frozenset([text])), text, {}, "")
+            return Form(Cone(NameSet.alone(text)), text, {}, "")
         heads = list(references(written))
         if any(ref.head in _OF_ITEM for ref in heads):
             inner = _in_item(written, item)
@@ -153,11 +167,11 @@ class Written:
             paths.setdefault(tools, set()).add(meaning(ref._replace(head="", action=None)))
         return Form(
             Cone(
-                _NONE.union(shape, *(one.choices for one in found)),
-                _NONE.union(*(one.tools for one in found)),
-                _NONE.union(*(one.readings for one in found)),
+                self._choices.those(shape).union(*(one.choices for one in found)),
+                _all_tools(found),
+                NO_NAMES.union(*(one.readings for one in found)),
                 any(one.again for one in found),
-                _NONE.union(*(one.effects for one in found)),
+                NO_NAMES.union(*(one.effects for one in found)),
             ),
             "".join([blank if isinstance(blank, str) else shape[0], *order]),
             {tools: frozenset(texts) for tools, texts in paths.items()},
@@ -175,7 +189,7 @@ class Written:
         step = self.words(ref.head, version) if depth < _DEEP else None
         if step is None:
             by_tools = ref.head == "metadata" and bool(ref.path) and not self.given(ref.path)
-            return Cone() if by_tools else Cone(frozenset([meaning(ref)]))
+            return Cone() if by_tools else Cone(self._choices.those([meaning(ref)]))
         return self._cone(step, version, _action(step, ref), depth + 1)
 
     def _cone(self, step: Step, version: int, alone: Action | None, depth: int) -> Cone:
@@ -193,11 +207,11 @@ class Written:
         parts = [self._of(ref, version, depth) for ref in references(written) if ref.head not in _OF_ITEM]
         again = not reads and (step.repeat or any(one.repeat for one in meant))
         found = Cone(
-            _NONE.union(own, *(one.choices for one in parts)),
-            _NONE.union([one.tool for one in meant], *(one.tools for one in parts)),
-            _NONE.union([name] if reads else [], *(one.readings for one in parts)),
+            self._choices.those(own).union(*(one.choices for one in parts)),
+            _all_tools(parts, [one.tool for one in meant]),
+            self.those([name] if reads else []).union(*(one.readings for one in parts)),
             again or any(one.again for one in parts),
-            _NONE.union([] if reads or again else [name], *(one.effects for one in parts)),
+            self.those([] if reads or again else [name]).union(*(one.effects for one in parts)),
         )
         self._cones[version, name] = found
         return found
