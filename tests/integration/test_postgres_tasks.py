@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 
 from postgres_server import PostgresServer
 from replan import Replan, run_sync, tool
-from replan.errors import InputError, StoreError, StoreUnusable, TaskHeld
+from replan.errors import InputError, StoreError, StoreUnusable, TaskHeld, TaskShared
 
 pytestmark = pytest.mark.anyio
 SECS = 60.0
@@ -261,3 +263,41 @@ async def test_the_view_of_events_says_whose_they_are_and_how_the_task_stands(po
     assert {status for status, *_ in rows["t"]} == {"succeeded"}
     own = [(one.seq, one.type) for one in records[fork] if one.seq >= rows[fork][0][1]]
     assert [(seq, kind) for _, seq, kind, _ in rows[fork]] == own
+
+
+def until_found(ask: Callable[[str], Any], statement: str) -> None:
+    limit = time.monotonic() + SECS
+    while not ask(statement).fetchall():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+async def test_a_task_that_is_being_forked_is_given_away_only_if_no_fork_comes_of_it(
+    postgres_database: str, postgres_admin: Callable[[str], Any], ends: str
+) -> None:
+    database = postgres_database.rsplit("/", 1)[1]
+    async with Replan(tools=[noting([])], db=postgres_database, evaluation="steps") as replan:
+        await replan.run("note it", plan=PLAN, task_id="t")
+        store: Any = replan.service.parts.store
+        claim = await store.claim("t")
+        last = (await store.summary("t")).last_seq
+        with psycopg.connect(postgres_database) as forking:  # as a fork of what has ended does it
+            forking.execute("SET search_path = replan")
+            forking.execute("SELECT id FROM task WHERE task_id = 't' FOR UPDATE")
+            forking.execute(
+                "INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, due, parent, shared, family) "
+                "SELECT 'f', 'ab', description, 'queued', 1, 1, 3, 1, false, id, 2, id FROM task WHERE task_id = 't'"
+            )
+            giving = asyncio.create_task(store.give_away({claim: last}, "d" * 64))
+            waits = (
+                f"SELECT 1 FROM pg_stat_activity WHERE datname = '{database}' AND wait_event_type = 'Lock'"
+            )
+            await asyncio.to_thread(until_found, postgres_admin, waits)
+            getattr(forking, ends)()
+        if ends == "commit":
+            with pytest.raises(TaskShared):
+                await giving
+        else:
+            await giving
+        assert bool((await store.summary("t")).given_away) == (ends == "rollback")

@@ -32,7 +32,7 @@ _WORKER = Path(__file__).with_name("python_worker.py")
 class Computed(TypedDict):
     """`result`: what the code put into `result`, or its last expression; `printed`: what it wrote, of much of it the ends.
 
-    `printed_file` is then all of it.
+    `printed_file` is then all that it wrote to stdout.
     """
 
     result: Any

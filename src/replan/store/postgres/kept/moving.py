@@ -40,6 +40,7 @@ _LAST = "UPDATE task SET updated = %(ts)s::float8, last_seq = %(seq)s::bigint, a
 _TAKE = """INSERT INTO effect SELECT f.id, %(key)s::text, (SELECT id FROM task WHERE task_id = %(owner)s::text), %(times)s::int
  FROM task f WHERE f.task_id = %(task)s::text ON CONFLICT DO NOTHING"""
 _WAKE = "SELECT wake(task_id, queue, priority) FROM task WHERE id = %(id)s::bigint"
+_LOCK = "SELECT id FROM task WHERE task_id = ANY(%(tasks)s::text[]) ORDER BY id FOR UPDATE"
 _GIVE_AWAY = """WITH w AS (SELECT * FROM unnest(%(tasks)s::text[], %(epochs)s::bigint[], %(lasts)s::bigint[]) AS w(task_id, epoch, last)),
 t AS (SELECT task.id FROM task JOIN w ON w.task_id = task.task_id WHERE task.epoch = w.epoch AND task.last_seq = w.last AND task.given_away IS NULL
  AND NOT EXISTS (SELECT FROM task f WHERE f.parent = task.id AND f.task_id <> ALL(%(tasks)s::text[])) ORDER BY task.id FOR UPDATE OF task)
@@ -168,8 +169,13 @@ async def give_away(line: Line, claims: Mapping[Claim, int], digest: str) -> Non
         "lasts": list(claims.values()),
         "digest": digest,
     }
-    if await line.ask(_GIVE_AWAY, given, more_secs=LONG_SECS):
-        return
+    connection = await line.connected()
+    async with connection.transaction():
+        await line.ask(
+            _LOCK, {"tasks": named}, more_secs=LONG_SECS
+        )  # what is looked at next sees forks that were being made
+        if await line.ask(_GIVE_AWAY, given, more_secs=LONG_SECS):
+            return
     if dict(await line.ask(_GIVEN, {"tasks": named})) == dict.fromkeys(named, digest):
         return
     await _refuse_shared(line, named)
