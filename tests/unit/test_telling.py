@@ -73,12 +73,31 @@ def test_where_every_parameter_is_a_credential_each_of_them_tells() -> None:
     assert Telling.of(spec(token=WORDS, a=WORDS)).parts({"token": "1", "a": "2"}) == {"a": "2"}
 
 
+BODY = {"type": "object", "properties": {"title": WORDS, "more": {"$ref": "#/properties/body"}}}
+
+
 @pytest.mark.parametrize(
     ("by", "problem"),
-    [("b", "it has no parameter 'b'"), ("a.", "is no parameter"), ("hidden", "is a secret"), ("a.b", "")],
+    [
+        ("b", "it has no parameter 'b'"),
+        ("a.", "is no parameter"),
+        ("hidden", "is a secret"),
+        ("a.b", "is no parameter"),
+        ("body.titel", "is no parameter"),
+        ("many.title", "is no parameter"),
+        ("either.titel", "is no parameter"),
+        ("body.title", ""),
+        ("body.more.more.title", ""),
+        ("either.title", ""),
+        ("free.any.thing", ""),
+    ],
 )
 def test_what_is_said_of_no_parameter_is_told(by: str, problem: str) -> None:
-    found = unique_problem(spec(by, a=WORDS, hidden=WORDS))
+    either = {"anyOf": [{"$ref": "#/properties/body"}, {"type": "null"}]}
+    many = {"type": "array", "items": BODY}
+    found = unique_problem(
+        spec(by, a=WORDS, hidden=WORDS, body=BODY, many=many, either=either, free={"type": "object"})
+    )
     assert problem in found
     assert bool(found) == bool(problem)
 

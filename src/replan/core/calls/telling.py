@@ -6,10 +6,12 @@ A tool may say so (`unique_by`); else it is all of them but those that say on wh
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from replan.core.data.canonical import one_form
 from replan.core.ids import call_content
+from replan.core.pointers import referred
 from replan.core.secrets.names import is_headers, is_on_behalf
 from replan.core.secrets.receivers import credentials_of
 from replan.core.types import JsonObject, ToolSpec
@@ -74,9 +76,27 @@ def unique_problem(tool: ToolSpec) -> str:
             return f"unique_by: it has no parameter {name!r} ({known})"
         if name in tool.secrets:
             return f"unique_by: {name!r} is a secret, which is masked in the log and cannot tell two effects apart"
-        if not all(fields):
+        if not all(fields) or not _may_have(schema, fields, tool.parameters):
             return f"unique_by: {path!r} is no parameter and no field of one (`body.title`)"
     return ""
+
+
+def _may_have(schema: Any, fields: Sequence[str], root: JsonObject, depth: int = 0) -> bool:
+    """True if a value of this schema may have the field at this path."""
+    if not fields or not isinstance(schema, dict) or depth > _DEEP:
+        return True
+    if isinstance(reference := schema.get("$ref"), str):
+        return _may_have(referred(root, reference), fields, root, depth + 1)
+    for word in ("anyOf", "oneOf"):
+        if isinstance(schema.get(word), list):
+            return any(_may_have(one, fields, root, depth + 1) for one in schema[word])
+    kinds = schema.get("type", "object")
+    if "object" not in (kinds if isinstance(kinds, list) else [kinds]):
+        return False
+    names, others = schema.get("properties"), schema.get("additionalProperties")
+    if not isinstance(names, dict) or fields[0] in names:
+        return _may_have((names or {}).get(fields[0]), fields[1:], root, depth + 1)
+    return not names or others is True or isinstance(others, dict) or "allOf" in schema
 
 
 def without_credentials(value: Any, depth: int = 0) -> Any:
