@@ -169,3 +169,16 @@ def test_a_tool_that_is_denied_here_is_said_to_be(place: Path) -> None:
     assert "as it was begun" not in denied.stderr
     assert "give those" not in denied.stderr
     assert not (place / "notes.txt").exists()
+
+
+@pytest.mark.parametrize("pattern", ["wait_for_time", "wait_*"])
+def test_so_is_a_wait(place: Path, pattern: str) -> None:
+    waits = {"step_id": "b", "tool": "wait_for_time", "parameters": {"seconds": 0}, "dependencies": ["a"]}
+    (place / "plan.json").write_text(json.dumps({"steps": [PLAN["steps"][0], waits]}))
+    begun(place)
+    (place / "config.toml").write_text(f'[tools]\ndeny = ["{pattern}"]\n')
+    denied = resume(place, away=False)
+    assert denied.returncode == 2
+    assert "goes on with 'wait_for_time', and that may not be used here ([tools] deny)" in denied.stderr
+    (place / "config.toml").unlink()
+    assert resume(place, away=False).returncode == 0

@@ -7,6 +7,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 
+from replan.core.references.kept import TAKES_FILE
 from replan.tools.mcp.listing import WRAPPED, Override, listed
 
 VALUE = {"title": "Result", "$ref": "#/$defs/Fruit"}
@@ -43,3 +44,20 @@ def test_a_value_is_unwrapped_where_the_convention_is_certain(output: Any, wrapp
     made = listed(tool, output, source="s", trust_annotations=True, override=Override(), timeout_secs=None)
     assert made.wrapped is wrapped
     assert made.spec.output_schema == ({"$ref": "#/$defs/Fruit", "$defs": DEFS} if wrapped else output)
+
+
+def test_a_server_that_says_that_it_takes_files_has_none_of_the_tasks() -> None:
+    inner = {"type": "string", TAKES_FILE: True}
+    schema = {
+        "type": "object",
+        "properties": {"a": inner, "b": {"type": "array", "items": inner}, TAKES_FILE: {"type": "string"}},
+        "anyOf": [{"properties": {"c": inner}}],
+    }
+    tool = types.Tool(name="take", input_schema=schema)
+    made = listed(tool, None, source="s", trust_annotations=True, override=Override(), timeout_secs=None)
+    plain = {"type": "string"}
+    assert made.spec.parameters == {
+        "type": "object",
+        "properties": {"a": plain, "b": {"type": "array", "items": plain}, TAKES_FILE: plain},
+        "anyOf": [{"properties": {"c": plain}}],
+    }

@@ -114,6 +114,17 @@ def _strays(value: Any, schema: Any, root: JsonObject) -> Iterator[str]:
             yield from _strays(item, inner, root)
 
 
+def without_files(schema: Any) -> Any:
+    """The schema of a tool of somebody else, who has not the task's files: it is given what they hold, whatever it says of them."""
+    if isinstance(schema, dict):
+        return {
+            key: without_files(value)
+            for key, value in schema.items()
+            if not (key == TAKES_FILE and value is True)
+        }
+    return [without_files(value) for value in schema] if isinstance(schema, list) else schema
+
+
 def _takes_file(schema: Any, root: JsonObject) -> bool:
     return any(one.get(TAKES_FILE) is True for one in _forms(schema, root))
 

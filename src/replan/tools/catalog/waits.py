@@ -12,6 +12,8 @@ from replan.core.waits.tools import BUILT_IN, CREATE_CALLBACK, SOURCE
 from replan.errors import ToolCallError
 from replan.ports import Denies, Gate, ToolCall, Tools
 
+_NAMES = {spec.id for spec in BUILT_IN}
+
 
 class WithWaits:
     """`Tools` that a plan can wait with too. A tool of the user's that has one of their names is meant by it."""
@@ -35,7 +37,8 @@ class WithWaits:
         return self._tools.problems
 
     def denied(self, name: str) -> bool:
-        return isinstance(self._tools, Denies) and self._tools.denied(name)
+        own = name in _NAMES and name not in self._own
+        return own or (isinstance(self._tools, Denies) and self._tools.denied(name))
 
     def call(self, call: ToolCall) -> Coroutine[Any, Any, Any]:
         if call.tool_id not in self._own or self._tools.resolve(call.tool_id) is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+from replan.core.references.kept import without_files
 from replan.core.types import Effect, JsonObject, ToolSpec
 from replan.errors import InputError
 
@@ -99,7 +100,7 @@ def listed(
         id=tool.name,
         name=tool.title or (hints.title if hints is not None else None) or "",
         description=description,
-        parameters=tool.input_schema,
+        parameters=without_files(tool.input_schema),
         output_schema=shown,
         source=source,
         **{"effect": effect, **own},

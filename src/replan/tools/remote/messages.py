@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 from pydantic import ValidationError
 
 from replan.core.failures.faults import FaultKind
-from replan.core.references.kept import TAKES_FILE
+from replan.core.references.kept import without_files
 from replan.core.types import JsonObject, ToolSpec
 from replan.errors import ToolCallError
 from replan.ports import ToolProblem
@@ -112,17 +112,10 @@ def specs_from_wire(
         changed = {
             "source": source,
             "honours_key": spec.honours_key or kept,
-            "parameters": _without_files(spec.parameters),  # the other side has not the task's
+            "parameters": without_files(spec.parameters),
         }
         specs.append(spec.model_copy(update=changed))
     return specs, problems
-
-
-def _without_files(schema: Any) -> Any:
-    """The schema of a tool that is given what files hold."""
-    if isinstance(schema, dict):
-        return {key: _without_files(value) for key, value in schema.items() if key != TAKES_FILE}
-    return [_without_files(value) for value in schema] if isinstance(schema, list) else schema
 
 
 def _in_words(error: ValidationError) -> str:
