@@ -18,6 +18,16 @@ def is_filler(text: str) -> bool:
     return text.strip(" \t\r\n.。\"'").casefold() in _FILLERS
 
 
+_BEGINS_WITH_NO = re.compile(
+    r"\W*(?:(?:no|not|never|nein|nicht|nie|niemals)\b|不|否|没|别|勿)", re.IGNORECASE
+)
+
+
+def begins_with_no(value: Any) -> bool:
+    """True of a text whose first word is a no, whatever follows: "No, ask Ann first."."""
+    return isinstance(value, str) and _BEGINS_WITH_NO.match(value) is not None
+
+
 _DONE = r"(?:done|complete[d]?|finished|planned|executed|carried\s+out|covered|taken\s+care\s+of)"
 _DONE_IN_GERMAN = r"(?:erledigt|fertig|abgeschlossen|getan|gemacht|ausgeführt)"
 _NOTHING_IS_LEFT = re.compile(

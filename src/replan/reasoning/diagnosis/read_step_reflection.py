@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
+from replan.core.data.nothing import begins_with_no
 from replan.core.data.taken_back import Beside, said_beside
 from replan.core.plan.fields import INSTEAD_OF_STEPS
 from replan.core.plan.fields import STEP_FIELDS as PLAN_STEP_FIELDS
@@ -196,6 +197,7 @@ def _beside_call(answer: JsonObject) -> Beside:
             and spoken(value)
         )
         or (fold(key) in STOPPING and truth(value))
+        or (fold(key) in _AGREEING and truth(value) is None and begins_with_no(value))
     ]
     unknown = [
         *_against_a_call(answer, [part for part, _ in parts]),
@@ -243,7 +245,7 @@ def _without_failure(part: JsonObject) -> JsonObject:
         key: value
         for key, value in part.items()
         if not _tells_of_failure(fold(key))
-        and not (truth(value) is True and _wants_a_retry(fold(key)))
+        and not (truth(value) is True and fold(key) in _AGREEING)
         and not (fold(key) in _STATES and fold(value) in _FAILED)
         and not (fold(key) in WANTING_A_YES and truth(value) is False)
     }
@@ -252,12 +254,6 @@ def _without_failure(part: JsonObject) -> JsonObject:
 def _tells_of_failure(name: str) -> bool:
     """By the whole of it, or by its last word: `first_failure`, `last_error`."""
     return name in _OF_FAILURES or name.rpartition("_")[2] in _OF_FAILURES_LAST
-
-
-def _wants_a_retry(name: str) -> bool:
-    """`should_retry`, `retry_recommended`: true beside a call it agrees."""
-    words = set(name.split("_"))
-    return not words.isdisjoint(_AGAIN) and words.isdisjoint(_NEGATED)
 
 
 def _data(kind: ActionType, data: Any, view: FailureView) -> JsonObject:
@@ -367,6 +363,10 @@ _OF_FAILURES = (
 )  # fmt: skip
 """What a diagnosis says of the failure, and not of what is to be done."""
 _OF_FAILURES_LAST = frozenset({"failure", "failures", "failed", "error", "errors"})
-_AGAIN = frozenset({"retry", "retries", "redo", "replan"})
-_NEGATED = frozenset({"not", "no", "never", "dont", "without", "skip", "stop", "avoid", "prevent", "forbid"})
+_AGREEING = frozenset({
+    "retry", "redo", "should_retry", "should_be_retried", "can_retry", "can_be_retried", "may_retry", "will_retry", "must_retry",
+    "safe_to_retry", "is_safe_to_retry", "worth_retrying", "retryable", "is_retryable", "retriable", "is_retriable", "retry_recommended",
+    "retry_suggested", "retry_advised", "retry_allowed", "retry_possible", "retry_safe", "retry_is_safe", "retry_needed", "retry_required",
+})  # fmt: skip
+"""True beside a call, one of these agrees. Whole names: `retry_forbidden` and `should_replan` do not."""
 _MOST_TOLD = 5
