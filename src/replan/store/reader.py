@@ -54,12 +54,11 @@ class Reader:
         self._path = path
         self._pool = ThreadPoolExecutor(1, "replan-log-reader")
         self._closing = False
-        try:
+        try:  # what was written before this reader
             self.begun = _looked(connection, Seen()).seen
         except sqlite3.Error as error:
             self._pool.shutdown()
             raise translate(error, path) from None
-        """What was written before this reader."""
 
     async def page(self, task_id: str, after: int, limit: int | None, signals_only: bool = False) -> Page:
         """Records after `after`, at most `limit`."""

@@ -94,7 +94,7 @@ async def run_program(
     (`tools.orphans`); what made itself a session of its own escapes that.
     `what` names the call in errors. `watch` is given the number of its process, and says why it has to be stopped as soon
     as it has to be. `tee` is given all of its stdout, which may then be of `flood_bytes`. Raises `ToolCallError`: kind `tool` and
-    surely not happened if it cannot be started, `timeout`, or `output` for more than `FLOOD_BYTES`.
+    surely not happened if it cannot be started, `timeout`, or `output` for more than that (`FLOOD_BYTES` of stderr).
     """
     loop = asyncio.get_running_loop()
     starting = asyncio.ensure_future(
