@@ -625,6 +625,10 @@ class Movable(Protocol):
         """Take the tasks in, all or none. `TaskExists` if one of them is there."""
         ...
 
+    async def undelivered(self, task_ids: Collection[str]) -> list[tuple[str, str]]:
+        """Which of the tasks some consumer of the log has not got all of, and which consumer."""
+        ...
+
     async def give_away(self, claims: Mapping[Claim, int], digest: str) -> None:
         """Mark tasks whose logs end there, all or none: from now on a file has them, nobody claims them, writes to them or forks them
         here. Their claims are void. `StaleWriter` if a claim holds no more or a log goes on, `TaskShared` if another task rests on one."""

@@ -214,6 +214,51 @@ async def test_a_command_that_finishes_a_move_names_its_tasks_as_people_do(tmp_p
     assert "several" in (await asyncio.to_thread(export, db, file, "task_one")).stderr
 
 
+@pytest.mark.parametrize("then", ["delivered", "forgotten"])
+async def test_what_a_consumer_of_the_log_has_not_got_is_not_given_away_before(
+    databases: tuple[Any, Any], then: str
+) -> None:
+    here, _ = databases
+    await waiting(here, "early")
+    async with opened(here) as replan:
+        outbox = replan.service.parts.store.outbox()
+        await outbox.register("late", from_now=True)
+        await outbox.register("audit")
+        reading = await outbox.take("audit")
+        assert reading is not None
+
+        async def deliver() -> int:
+            count = 0
+            while (batch := await outbox.next(reading)).records:
+                count += len(batch.records)
+                await outbox.delivered(reading, batch)
+            return count
+
+        async def move(*task_ids: str) -> None:
+            async with replan.export_tasks(task_ids, move=True) as given:
+                async for _ in given:
+                    pass
+
+        with pytest.raises(InputError, match="'audit' of the log has not got all of task 'early'"):
+            await move("early")
+        assert await deliver()
+        await move("early")
+        plan = {"steps": [{"step_id": "a", "tool": "send", "parameters": {"text": "x"}}]}
+        await replan.run("send it", plan=plan, task_id="later")
+        with pytest.raises(InputError, match="has not got all of task 'later'"):
+            await move("later")
+        assert [(row.task_id, row.held, row.given_away) for row in await replan.tasks()] == [
+            ("later", False, "")
+        ]
+        if then == "delivered":
+            assert await deliver()
+        else:
+            await outbox.forget("audit")
+        await outbox.forget("late")
+        await move("later")
+        assert await replan.tasks() == []
+
+
 async def test_another_name_of_the_file_that_a_killed_command_left_is_removed(tmp_path: Path) -> None:
     db, file = tmp_path / "log.db", tmp_path / "tasks.tar"
     await waiting(db, "one")

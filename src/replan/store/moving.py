@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from replan.core import events as e
 from replan.core.data.strict_json import storable
 from replan.errors import StaleWriter, TaskExists, TaskNotFound, TaskShared
 from replan.ports import Admission, Claim, Content, NewArtifact, StoredRow, StoredTask
 from replan.store import contents, forks
+
+_UNDELIVERED = """SELECT t.task_id, c.name FROM (SELECT id, task_id, (SELECT max(seq) FROM event WHERE task = id) AS last FROM task WHERE task_id = ?) t
+ CROSS JOIN outbox_consumer c LEFT JOIN outbox_position p ON p.consumer = c.name AND p.task = t.id
+ WHERE coalesce(p.seq, CASE WHEN t.id > c.horizon THEN 0 ELSE t.last END) < t.last ORDER BY c.name"""
 
 EPOCH_BITS = 48
 """Where a task's fences begin is random: an id that comes again, for another task, has none of the fences that it had."""
@@ -102,6 +106,10 @@ def remove(db: sqlite3.Connection, number: int) -> list[int]:
         db.execute(f"DELETE FROM {table} WHERE task = ?", (number,))
     db.execute("DELETE FROM task WHERE id = ?", (number,))
     return used
+
+
+def undelivered(db: sqlite3.Connection, task_ids: Collection[str]) -> list[tuple[str, str]]:
+    return [found for task_id in task_ids for found in db.execute(_UNDELIVERED, (task_id,))]
 
 
 def give_away(db: sqlite3.Connection, claims: Mapping[Claim, int], digest: str) -> None:

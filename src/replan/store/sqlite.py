@@ -458,6 +458,9 @@ class SqliteStore:
     async def admit(self, admissions: Sequence[Admission]) -> None:
         await self._writer.submit(lambda db: moving.admit(db, admissions, time.time()), on_disk=True)
 
+    async def undelivered(self, task_ids: Collection[str]) -> list[tuple[str, str]]:
+        return await self._reader.run(partial(moving.undelivered, task_ids=task_ids))
+
     async def give_away(self, claims: Mapping[Claim, int], digest: str) -> None:
         await self._writer.submit(lambda db: moving.give_away(db, claims, digest), on_disk=True)
         for claim in claims:

@@ -587,6 +587,9 @@ class PostgresStore:
         epochs = moving.new_epochs(admissions)
         await self._do(self._lined(lambda line: moving.admit(line, admissions, epochs)))
 
+    async def undelivered(self, task_ids: Collection[str]) -> list[tuple[str, str]]:
+        return await self._do(self._lined(lambda line: moving.undelivered(line, task_ids)))
+
     async def give_away(self, claims: Mapping[Claim, int], digest: str) -> None:
         await self._do(self._lined(lambda line: moving.give_away(line, claims, digest)))
         for claim in claims:

@@ -71,6 +71,11 @@ class _Moving:
         for task_id in self._named:
             self._claims[task_id] = await _claimed(self._store, task_id)
         await _check_families(self._store, self._named)
+        for task_id, consumer in await self._store.undelivered(self._named):
+            raise InputError(
+                f"the consumer {consumer!r} of the log has not got all of task {task_id!r} yet, and would never get it once the task is gone "
+                f"from here: give it away afterwards (`replan outbox list` says how far each is; `replan outbox forget {consumer}` forgets it)"
+            )
 
     async def mark(self, tasks: Sequence[MovedTask], digest: str) -> None:
         """What stands before the end of the file is written."""

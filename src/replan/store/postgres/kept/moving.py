@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 
 from replan.core import events as e
@@ -40,6 +40,8 @@ _LAST = "UPDATE task SET updated = %(ts)s::float8, last_seq = %(seq)s::bigint, a
 _TAKE = """INSERT INTO effect SELECT f.id, %(key)s::text, (SELECT id FROM task WHERE task_id = %(owner)s::text), %(times)s::int
  FROM task f WHERE f.task_id = %(task)s::text ON CONFLICT DO NOTHING"""
 _WAKE = "SELECT wake(task_id, queue, priority) FROM task WHERE id = %(id)s::bigint"
+_UNDELIVERED = """SELECT t.task_id, c.name FROM task t CROSS JOIN outbox_consumer c LEFT JOIN outbox_position p ON p.consumer = c.name AND p.task = t.id
+ WHERE t.task_id = ANY(%(tasks)s::text[]) AND coalesce(p.seq, CASE WHEN t.id > c.horizon THEN 0 ELSE t.last_seq END) < t.last_seq ORDER BY t.id, c.name"""
 _LOCK = "SELECT id FROM task WHERE task_id = ANY(%(tasks)s::text[]) ORDER BY id FOR UPDATE"
 _GIVE_AWAY = """WITH w AS (SELECT * FROM unnest(%(tasks)s::text[], %(epochs)s::bigint[], %(lasts)s::bigint[]) AS w(task_id, epoch, last)),
 t AS (SELECT task.id FROM task JOIN w ON w.task_id = task.task_id WHERE task.epoch = w.epoch AND task.last_seq = w.last AND task.given_away IS NULL
@@ -158,6 +160,10 @@ async def _admit(line: Line, one: Admission, epoch: int) -> None:
         )
         if one.due:
             await line.ask(_WAKE, {"id": number})
+
+
+async def undelivered(line: Line, task_ids: Collection[str]) -> list[tuple[str, str]]:
+    return [(task_id, name) for task_id, name in await line.ask(_UNDELIVERED, {"tasks": list(task_ids)})]
 
 
 async def give_away(line: Line, claims: Mapping[Claim, int], digest: str) -> None:
