@@ -135,7 +135,7 @@ def made_before(where: str, tool_id: ToolId, by: str) -> str:
 
 def by_whom(state: State, tool_id: ToolId, base: str) -> str:
     """Who has made this call, in words."""
-    made = _made(state, tool_id, base)
+    made = state.latest_call(tool_id, base)
     if made is None:
         return "an earlier plan"
     words = f"step {made.step_id!r}" + (f", {place}" if (place := made.slot.words()) else "")
@@ -153,14 +153,8 @@ def failed_before(state: State, tool: ToolSpec, bases: Collection[str], before: 
 
 
 def maker_of(state: State, tool_id: ToolId, base: str) -> StepId:
-    made = _made(state, tool_id, base)
+    made = state.latest_call(tool_id, base)
     return made.step_id if made is not None else ""
-
-
-def _made(state: State, tool_id: ToolId, base: str) -> CallState | None:
-    """The latest call of this content."""
-    made = state.made.get(tool_id) or ()
-    return next((call for call in reversed(made) if base_of(call.key) == base), None)
 
 
 def told_behind(name: StepId, tool_id: ToolId, maker: StepId, change: StepId, by: ToolId) -> str:

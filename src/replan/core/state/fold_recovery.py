@@ -48,6 +48,7 @@ def _reflected(state: State, event: e.StepReflected, ts: float) -> None:
         step.healing = Healing()
     mine, slot, action = step.healing, event.slot, event.action
     mine.take(event)
+    state.failures += 1
     mine.pending.pop(slot, None)
     if action.type in RETRIES:
         known.retries += 1
@@ -321,6 +322,7 @@ def _know_what_was_tried(state: State, known: Recovery, name: StepId, old: StepI
     tried = known.dropped[old].healing
     if tried is not None:
         state.steps[name].healing = tried.heir()
+        state.failures += 1
 
 
 def _succeeded(state: State) -> set[StepId]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from replan.core.ids import base_of
 from replan.core.state.progress import CallState, StepState
+from replan.core.types import Step, StepId
 from replan.core.words import beginning, text_of
 
 _SHOWN = 160
 """Characters of a failure, or of parameters, in a hint."""
 _TAKES_EFFECT = ("succeeded", "unknown")
+AsOf = tuple[int, ...]
+"""What changes with the plan and its steps."""
 
 
 def mended(step: StepState, bases: Collection[str]) -> list[CallState]:
@@ -33,6 +38,64 @@ def mended(step: StepState, bases: Collection[str]) -> list[CallState]:
     ]
 
 
+class EveryStep:
+    """Every step of every plan, by what it calls and by what has failed in it, as of some moment."""
+
+    def __init__(self, as_of: AsOf, steps: Sequence[StepState]) -> None:
+        self.as_of = as_of
+        self._like: dict[object, list[StepState]] = {}
+        self._tried: dict[str, list[tuple[int, StepState]]] = {}
+        for at, one in enumerate(steps):
+            self._like.setdefault(_words(one.step), []).append(one)
+            for base in one.healing.tried() if one.healing is not None else ():
+                self._tried.setdefault(base, []).append((at, one))
+
+    def like(self, step: Step, version: int) -> Iterator[StepId]:
+        """The steps that the plan of this version had in the same words."""
+        mine = step.tool, step.parameters, step.for_each, step.actions
+        for one in self._like.get(_words(step), ()):
+            if (
+                one.born <= version
+                and not 0 < one.gone <= version
+                and (one.step.tool, one.step.parameters, one.step.for_each, one.step.actions) == mine
+            ):
+                yield one.step.step_id
+
+    def tried(self, bases: Collection[str]) -> list[StepState]:
+        """Those in which a call of one of these contents has failed, in the order of the plans."""
+        found = dict(one for base in bases for one in self._tried.get(base, ()))
+        return [found[at] for at in sorted(found)]
+
+
+def _words(step: Step) -> object:
+    """What steps have in common that are written in the same words, and hardly any others."""
+    return step.tool, _hashed(step.parameters), step.for_each, tuple(one.action_id for one in step.actions)
+
+
+def _hashed(value: object) -> object:
+    """Equal for equal values."""
+    if isinstance(value, dict):
+        return frozenset((name, _hashed(item)) for name, item in value.items())
+    if isinstance(value, list):
+        return tuple(map(_hashed, value))
+    return value
+
+
+@dataclass(slots=True)
+class _Later:
+    """The calls of later plans that may be in place of failed ones of one plan, in their order, each with its place."""
+
+    seen: int = 0
+    for_any: list[tuple[int, CallState]] = field(default_factory=list)
+    for_one: dict[StepId, list[tuple[int, CallState]]] = field(default_factory=dict)
+
+
+def _latest(calls: Sequence[tuple[int, CallState]], before: int) -> tuple[int, CallState] | None:
+    """The latest effect of a plan before this version."""
+    until = bisect_left(calls, before, key=lambda one: one[1].plan)
+    return next((calls[at] for at in range(until - 1, -1, -1) if calls[at][1].status in _TAKES_EFFECT), None)
+
+
 @dataclass(slots=True)
 class MadeInstead:
     """What came after a failed call of one tool; it keeps what it has found of them."""
@@ -44,9 +107,17 @@ class MadeInstead:
     """By what is called: the version of the plan that called it first."""
     _new: list[CallState] = field(default_factory=list)
     """The calls that no plan before theirs has tried."""
+    _as_of: AsOf | None = None
+    _for: dict[int, _Later] = field(default_factory=dict)
+    """By the version of the plan of failed calls."""
+
+    def latest(self, made: Sequence[CallState], base: str) -> CallState | None:
+        """The latest try of this content. `made`: the tool's calls in their order."""
+        self._learn(made)
+        return self._latest.get(base)
 
     def failed(self, made: Sequence[CallState], bases: Collection[str]) -> CallState | None:
-        """The latest try of one of these contents, if it has failed. `made`: the tool's calls in their order."""
+        """The latest try of one of these contents, if it has failed."""
         self._learn(made)
         tries = (self._latest[base] for base in bases if base in self._latest)
         latest = max(tries, key=lambda one: one.plan, default=None)
@@ -57,19 +128,28 @@ class MadeInstead:
         made: Sequence[CallState],
         failed: CallState,
         before: int,
-        may_be_for: Callable[[CallState, CallState], bool],
+        whom: Callable[[CallState, int], Collection[StepId] | None],
+        as_of: AsOf,
     ) -> CallState | None:
         """The latest effect of a plan after that of the failed call, and before this version, that none before has tried.
 
-        `may_be_for`: whether such a call may be in place of the failed one.
+        `whom`: for the calls of which failed steps of a plan such a call may be there; None: of any. `as_of`: as long as it is the same,
+        so is that.
         """
         self._learn(made)
-        for call in reversed(self._new):
-            if call.plan <= failed.plan:
-                return None
-            if call.plan < before and call.status in _TAKES_EFFECT and may_be_for(call, failed):
-                return call
-        return None
+        if as_of != self._as_of:
+            self._as_of, self._for = as_of, {}
+        known = self._for.setdefault(failed.plan, _Later())
+        for at in range(known.seen, len(self._new)):
+            call = self._new[at]
+            names = whom(call, failed.plan) if call.plan > failed.plan else ()
+            if names is None:
+                known.for_any.append((at, call))
+            for name in names or ():
+                known.for_one.setdefault(name, []).append((at, call))
+        known.seen = len(self._new)
+        found = [_latest(known.for_any, before), _latest(known.for_one.get(failed.step_id, ()), before)]
+        return max(filter(None, found), key=itemgetter(0), default=(0, None))[1]
 
     def _learn(self, made: Sequence[CallState]) -> None:
         for call in made[self._seen :]:

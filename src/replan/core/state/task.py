@@ -22,7 +22,7 @@ from replan.core.references.metadata import Metadata
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets
 from replan.core.state.human_input import Word
 from replan.core.state.ledger import Ledger, LedgerEntry
-from replan.core.state.made_instead import MadeInstead, mended
+from replan.core.state.made_instead import EveryStep, MadeInstead, mended
 from replan.core.state.progress import ALONE_AFTER
 from replan.core.state.progress import ENDED as ENDED
 from replan.core.state.progress import ONLY as ONLY
@@ -151,6 +151,8 @@ class State:
     """The version of the plan that somebody has given, with the task or with the fork; 0: none was."""
     modelled: bool = True
     """False: the plan was given and the steps judge themselves, so that no model is there to mend anything."""
+    failures: int = 0
+    """How often something was noted of its steps that has failed."""
     escalation: e.OverallReflectionTriggered | None = None
     """A step's recovery has ended: no step is started until the plan is made anew."""
     reflection: e.ReflectionCompleted | None = None
@@ -215,6 +217,8 @@ class State:
     """The failed ones among them, and what was made instead."""
     _unique: Unique = field(default_factory=Unique, compare=False, repr=False)
     """All of them, by what their tools say tells them apart."""
+    _by_words: EveryStep | None = field(default=None, compare=False, repr=False)
+    """Every step, as far as somebody has asked."""
     taken_back: tuple[int, Any] | None = field(default=None, compare=False, repr=False)
     """What the plan of this version leaves out of what was done; None: not looked at."""
     _told: dict[ToolId, CallsTold] = field(default_factory=dict, compare=False, repr=False)
@@ -393,9 +397,10 @@ class State:
 
     def _instead_of(self, failed: CallState, before: int, tool: ToolSpec) -> CallState | None:
         """By the same tool, or by one that does the same."""
+        as_of = self.plans, len(self.left_out)
         for name in dict.fromkeys((failed.tool_id, tool.id, *tool.counterparts)):
             made = self.made.get(name)
-            found = self._tried(name).new(made, failed, before, self._may_be_for) if made else None
+            found = self._tried(name).new(made, failed, before, self._for_whom, as_of) if made else None
             if found is not None:
                 return found
         return None
@@ -420,26 +425,33 @@ class State:
         for at, theirs in known.like(told, but_for):
             yield made[at], theirs
 
+    def latest_call(self, tool_id: ToolId, base: str) -> CallState | None:
+        """The latest `once` call of this content."""
+        made = self.made.get(tool_id)
+        return self._tried(tool_id).latest(made, base) if made else None
+
     def _tried(self, tool_id: ToolId) -> MadeInstead:
         return self._instead.setdefault(tool_id, MadeInstead())
 
-    def _may_be_for(self, call: CallState, failed: CallState) -> bool:
-        """True if the call may be in place of the failed one: no part makes up for anything, a plan may say what for it is, and
-        what was planned beside the failed one is there for itself."""
+    def _for_whom(self, call: CallState, version: int) -> Collection[StepId] | None:
+        """For the calls of which failed steps of this plan the call of a later one may be there; None: of any. No part makes up for
+        anything, a plan may say what for it is, and what was planned beside a failed one is there for itself."""
         step = self.words_of(call.step_id, call.plan)
         if step is not None and step.instead_of:
-            return failed.step_id in step.instead_of
-        return call.plan not in self.continued and (step is None or not self.was_planned_beside(step, failed))
+            return step.instead_of
+        if call.plan in self.continued:
+            return ()
+        beside = set(self._every().like(step, version)) if step is not None else ()
+        return None if not beside else beside if len(beside) == 1 else ()
 
     def was_planned_beside(self, step: Step, failed: CallState) -> bool:
-        mine = step.tool, step.parameters, step.for_each, step.actions
-        return any(
-            (one.step.tool, one.step.parameters, one.step.for_each, one.step.actions) == mine
-            for one in self.every_step()
-            if one.step.step_id != failed.step_id
-            and one.born <= failed.plan
-            and not 0 < one.gone <= failed.plan
-        )
+        return any(name != failed.step_id for name in self._every().like(step, failed.plan))
+
+    def _every(self) -> EveryStep:
+        as_of = self.plans, len(self.left_out), self.failures
+        if self._by_words is None or self._by_words.as_of != as_of:
+            self._by_words = EveryStep(as_of, self.every_step())
+        return self._by_words
 
     def _is_part(self, version: int) -> bool:
         return version in self.continued
@@ -449,7 +461,7 @@ class State:
 
     def mended(self, bases: Collection[str], before: int) -> tuple[StepState, CallState] | None:
         """A step in which a call of one of these contents had failed, and the effect that it had in other words before this version."""
-        for step in self.every_step():
+        for step in self._every().tried(bases):
             for call in mended(step, bases):
                 if call.plan < before:
                     return step, call
