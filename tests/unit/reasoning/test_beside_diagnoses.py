@@ -12,7 +12,7 @@ from replan.core.data.taken_back import takes_back
 from replan.core.reflection import OverallReflection, StepReflection
 from replan.reasoning.diagnosis.action_names import ACTION_FIELDS, STEP_FIELDS
 from replan.reasoning.diagnosis.reflector import reflect_on_round, reflect_on_step
-from replan.reasoning.prompting.recovery_view import FailureView, RoundView
+from replan.reasoning.prompting.recovery_view import FailureView, ReadingView, RoundView
 
 pytestmark = pytest.mark.anyio
 
@@ -313,6 +313,96 @@ async def test_every_name_that_is_read_as_a_field_of_the_action_is_compared_with
     _, last, left = await asked(script, failure_view(), *[{"suggested_action": {**RETRY, name: other}}] * 2)
     assert last is None
     assert "which is the same field" in " ".join(left)
+
+
+READING = ReadingView("print_queue", {}, output='{"id": "pm_17"}')
+SETTLED = {"happened": True, "evidence": '"id": "pm_17"'}
+
+
+def settled(data: Any = None, action: Any = None, **beside: Any) -> dict[str, Any]:
+    """A diagnosis that settles, with what stands in its data, its action and beside it."""
+    return {
+        "suggested_action": {"type": "settle_outcome", "data": SETTLED | (data or {}), **(action or {})},
+        **beside,
+    }
+
+
+def in_doubt(failure_view: Build) -> FailureView:
+    allowed = ("verify_outcome", "settle_outcome", "trigger_overall_reflection")
+    return failure_view(in_doubt=True, allowed=allowed, readings=[READING])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        settled(cannot="I cannot tell whether this record is ours."),
+        settled(ask_first="Is pm_17 ours?"),
+        settled(refusal="I refuse"),
+        settled(happened=False),
+        settled(action={"ask_first": "Is pm_17 ours?"}),
+        settled(action={"requires_approval": True}),
+        settled({"ask_first": "Is pm_17 ours?"}),
+        settled({"error": "I cannot tell"}),
+    ],
+    ids=str,
+)
+async def test_a_settlement_is_none_beside_a_no_or_a_question_wherever_it_stands(
+    answer: Any, script: Any, failure_view: Build
+) -> None:
+    count, last, left = await asked(script, in_doubt(failure_view), answer, answer)
+    assert (count, left) == (2, ())
+    assert last is not None
+    assert last.suggested_action.type == "trigger_overall_reflection", "said again, it counts"
+    assert last.suggested_action.words()
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [{"status": "unresolved"}, {"conclusion": "cannot be determined"}, {"confidence": 0}],
+    ids=str,
+)
+async def test_what_may_take_a_settlement_back_is_asked_about_once(
+    beside: Any, script: Any, failure_view: Build
+) -> None:
+    count, last, left = await asked(script, in_doubt(failure_view), *[settled(**beside)] * 2)
+    assert (count, left) == (2, ())
+    assert last is not None
+    assert last.suggested_action.type == "settle_outcome"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        settled(),
+        settled(is_recoverable=False, confidence=0.9, root_cause="no answer in time", status="failed"),
+        settled(should_retry=False, ask_first="none"),
+        {"suggested_action": {"type": "settle_outcome", **SETTLED}},
+        {"suggested_action": "settle_outcome", "data": SETTLED},
+        {"suggested_action": "settle_outcome", **SETTLED},
+    ],
+    ids=str,
+)
+async def test_an_honest_settlement_costs_nothing(answer: Any, script: Any, failure_view: Build) -> None:
+    count, last, left = await asked(script, in_doubt(failure_view), answer)
+    assert (count, left) == (1, ())
+    assert last is not None
+    assert last.suggested_action.data["happened"] is True
+
+
+@pytest.mark.parametrize("turned", [False, True])
+async def test_a_call_that_one_answer_settles_both_ways_is_not_settled(
+    turned: bool, script: Any, failure_view: Build
+) -> None:
+    two = [json.dumps(settled()), json.dumps(settled({"happened": False}))]
+    answer = "\n".join(reversed(two) if turned else two)
+    talk = script(answer, answer)
+
+    def check(found: StepReflection) -> list[str]:
+        return [] if found.suggested_action.data["happened"] else ["the reading shows it"]
+
+    found = await reflect_on_step(talk, in_doubt(failure_view), check)
+    assert len(talk.asked) == 2
+    assert "exactly one is wanted" in " ".join(found.left)
 
 
 def no_objection(_: OverallReflection) -> list[str]:

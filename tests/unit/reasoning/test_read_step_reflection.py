@@ -300,7 +300,7 @@ def test_a_settlement(data: Any, expected: Any) -> None:
         pytest.param(suggested("settle_outcome", {"happened": True}), "as `evidence`", id="no evidence"),
         pytest.param(
             suggested("settle_outcome", {"happened": True, "evidence": "x", "error": "I cannot tell"}),
-            "has .error: I cannot tell., which says otherwise",
+            "beside .error: I cannot tell., which says otherwise",
             id="a settlement beside a doubt",
         ),
         pytest.param(

@@ -466,11 +466,14 @@ def test_of_a_call_in_doubt_what_is_open_is_offered_and_nothing_else(failure_vie
         pytest.param("{}", False, id="nothing"),
         pytest.param('{"labels": []}', False, id="nothing, made up"),
         pytest.param('{"id": 8}', False, id="made up"),
+        pytest.param({"text": "Bodø", "id": 7}, True, id="an object in place of its text"),
+        pytest.param([{"id": 7}], True, id="a list in place of its text"),
+        pytest.param({"id": 8}, False, id="an object, made up"),
         pytest.param('it holds "Bodø" and "Narvik"', False, id="half made up"),
     ],
 )
 async def test_evidence_has_to_quote_a_reading(
-    script: Any, failure_view: Build, evidence: str, stands: bool
+    script: Any, failure_view: Build, evidence: Any, stands: bool
 ) -> None:
     answer = {
         "suggested_action": {"type": "settle_outcome", "data": {"happened": True, "evidence": evidence}},

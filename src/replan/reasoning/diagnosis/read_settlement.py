@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from replan.core.data.taken_back import Beside, said_beside
 from replan.core.types import JsonObject
 from replan.reasoning.prompting.ask import Violations
@@ -12,6 +15,7 @@ _SETTLEMENT_FIELDS = {
     "output": ("result",),
     "evidence": ("quote", "proof", "reason"),
 }
+HAPPENED = ("happened", *_SETTLEMENT_FIELDS["happened"])
 _OF_SETTLEMENTS = (
     "type",
     *_SETTLEMENT_FIELDS,
@@ -21,18 +25,19 @@ _OF_SETTLEMENTS = (
 
 def beside_settlement(data: JsonObject) -> Beside:
     """What is said beside its own fields and may say otherwise."""
-    happened = truth(named(data, _SETTLEMENT_FIELDS).get("happened"))
-    return said_beside(data, _OF_SETTLEMENTS, yes=happened is not False)
+    return said_beside(data, _OF_SETTLEMENTS, yes=happened_in(data) is not False)
+
+
+def happened_in(data: JsonObject) -> bool | None:
+    """Whether it says that it has happened."""
+    return truth(named(data, _SETTLEMENT_FIELDS).get("happened"))
 
 
 def read_settlement(data: JsonObject) -> JsonObject:
     """Its fields by their own names; `Violations` where it does not say all of it, or says two things."""
     found = named(data, _SETTLEMENT_FIELDS, ("happened", "output"))
-    happened, evidence = truth(found.get("happened")), text(found.get("evidence"))
-    problems = [
-        f"suggested_action.data of settle_outcome has {no!r}, which says otherwise: choose another action if you cannot tell"
-        for no in beside_settlement(data).denying
-    ]
+    happened, evidence = truth(found.get("happened")), _quoted(found.get("evidence"))
+    problems: list[str] = []
     if happened is None:
         problems.append("suggested_action.data of settle_outcome has to say `happened`: true or false")
     if not evidence:
@@ -41,3 +46,11 @@ def read_settlement(data: JsonObject) -> JsonObject:
         raise Violations(problems)
     told: JsonObject = {"happened": happened, "evidence": evidence}
     return told | ({"output": found["output"]} if found.get("output") is not None else {})
+
+
+def _quoted(evidence: Any) -> str:
+    """The quotation as a text; what is given as an object is the JSON that a reading shows."""
+    parts = evidence if isinstance(evidence, list) else [evidence]
+    if any(isinstance(one, dict) and one for one in parts):
+        return json.dumps(evidence, ensure_ascii=False)
+    return text(evidence)

@@ -11,6 +11,7 @@ from replan.core.recovery.substitutes import EFFECT_WORDS
 from replan.core.reflection import STRATEGY_TYPES, OverallReflection, StepReflection
 from replan.core.types import JsonObject
 from replan.errors import AnswerInvalid
+from replan.reasoning.diagnosis.beside_action import CALLING, beside_a_step
 from replan.reasoning.diagnosis.listed import known_values
 from replan.reasoning.diagnosis.offered import offered_strategies, offered_tools, open_actions, stand_ins
 from replan.reasoning.diagnosis.quoting import unquoted
@@ -19,7 +20,7 @@ from replan.reasoning.diagnosis.read_overall_reflection import (
     beside_a_round,
     read_overall_reflection,
 )
-from replan.reasoning.diagnosis.read_step_reflection import CALLING, beside_a_step, read_step_reflection
+from replan.reasoning.diagnosis.read_step_reflection import read_step_reflection
 from replan.reasoning.diagnosis.recovery_schemas import overall_reflection_schema, step_reflection_schema
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import people_text, shape
@@ -97,7 +98,9 @@ async def reflect_on_step(
     answers = _Answers(
         lambda answer: read_step_reflection(answer, view, heard),
         lambda found: [*unquoted(found.suggested_action, view.readings), *check(found)],
-        lambda found: found.suggested_action.type in _CALLING_OR_SETTLING,
+        lambda found: (
+            found.suggested_action.type in _CALLING_OR_SETTLING and _settled_one_way(found, answers.said())
+        ),
         beside_a_step,
         lambda found: found.suggested_action.type in CALLING,
     )
@@ -140,6 +143,18 @@ async def reflect_on_round(
 
 
 _CALLING_OR_SETTLING = (*CALLING, "settle_outcome")
+
+
+def _settled_one_way(found: StepReflection, said: Sequence[StepReflection]) -> bool:
+    """True; `Violations` where one answer settles a call both ways, though only one of them could be acted on."""
+    settled = [
+        one.suggested_action for one in (found, *said) if one.suggested_action.type == "settle_outcome"
+    ]
+    if found.suggested_action in settled and len({bool(one.data["happened"]) for one in settled}) > 1:
+        raise Violations(
+            ["the answer settles the call as happened and as not happened; exactly one is wanted"]
+        )
+    return True
 
 
 class _Answers(Generic[R]):
@@ -190,6 +205,10 @@ class _Answers(Generic[R]):
     def proposal(self) -> tuple[R | None, R | None, tuple[str, ...], tuple[str, ...]]:
         (first, violations), (last, left) = self._answers[0], self._answers[-1]
         return first, last, violations, left
+
+    def said(self) -> list[R]:
+        """What could be read of the answer at hand."""
+        return [reflection for reflection, _ in self._latest]
 
     def _take(self, answer: Any) -> R:
         reflection = self._read(answer)

@@ -314,6 +314,7 @@ _WAYS_OF_NO = {
     "ask_first": "`ask_first`",
     "is_successful": "`is_successful: false`",
     "done_in_substance": "`done_in_substance: false`",
+    "suggested_action": "`trigger_overall_reflection` with a summary",
 }
 
 
