@@ -17,7 +17,7 @@ MANY = 1_000
 """So many changes more than there were rows make a count worth while."""
 _CHANGED = f"""SELECT c.relname FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
  WHERE s.relid IN (to_regclass('procrastinate_jobs'), to_regclass('task'), to_regclass('event'))
- AND n_mod_since_analyze > {MANY} + greatest(c.reltuples, 0)"""
+  AND pg_has_role(c.relowner, 'USAGE') AND n_mod_since_analyze > {MANY} + greatest(c.reltuples, 0)"""
 
 
 async def keep_counted(database: Database, every: float) -> None:
