@@ -315,6 +315,35 @@ async def test_every_name_that_is_read_as_a_field_of_the_action_is_compared_with
     assert "which is the same field" in " ".join(left)
 
 
+@pytest.mark.parametrize(
+    "words", ["Which Bob is meant?", "Welcher Bob ist gemeint?", "请问是哪个Bob？", "I refuse to do this."]
+)
+async def test_a_diagnosis_in_words_that_ask_or_refuse_is_handed_on_with_them(
+    words: str, script: Any, failure_view: Build
+) -> None:
+    count, last, left = await asked(script, failure_view(), words, words)
+    assert (count, left) == (2, ())
+    assert last is not None
+    assert last.suggested_action.model_dump() == {
+        "type": "trigger_overall_reflection",
+        "data": {"summary": words},
+    }
+    count, last, _ = await asked(script, failure_view(), words, A6)
+    assert last is not None
+    assert last.suggested_action.data == DATA
+
+
+async def test_a_round_that_is_judged_in_words_puts_them_to_the_person(
+    script: Any, round_view: Callable[..., RoundView]
+) -> None:
+    talk = script("Which Bob is meant?", "Which Bob is meant?")
+    found = await reflect_on_round(talk, round_view(), no_objection)
+    assert len(talk.asked) == 2
+    assert "`ask` says what" in talk.asked[1].request.turns[-1].text
+    assert found.last is not None
+    assert (found.last.should_replan, found.last.ask, found.left) == (False, "Which Bob is meant?", ())
+
+
 READING = ReadingView("print_queue", {}, output='{"id": "pm_17"}')
 SETTLED = {"happened": True, "evidence": '"id": "pm_17"'}
 

@@ -11,7 +11,7 @@ from replan.core.plan.read import read_plan
 from replan.core.types import Action, Dimensions, Evaluation, Fault, JsonObject, Plan, Step, ToolSpec
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.planning.replan_prompts import repair_prompt, replan_prompt
-from replan.reasoning.planning.replanner import make_replan, repair_step
+from replan.reasoning.planning.replanner import CannotRepair, make_replan, repair_step
 from replan.reasoning.prompting.recovery_view import RepairView, ReplanView, TryView
 from replan.reasoning.prompting.view import StepReport, TaskView
 
@@ -388,10 +388,6 @@ async def test_the_step_is_read_in_any_form_and_keeps_its_id(script: Any, style:
         pytest.param({**MENDED, "parameters": BROKEN.parameters}, "as it was", id="refused by the check"),
         pytest.param({**MENDED, "parameters": [1]}, "`parameters` has to be an object", id="a wrong shape"),
         pytest.param({"steps": [MENDED, MENDED]}, "exactly one step", id="two steps"),
-        pytest.param({"step": MENDED, "approved": False}, "has no field 'approved'", id="a step and a no"),
-        pytest.param(
-            {"status": "rejected", "step": MENDED}, "which is not read", id="a step that is rejected"
-        ),
         pytest.param({"bad_step": MENDED}, "has no field 'bad_step'", id="a step that is bad"),
         pytest.param([], "has to be a JSON object", id="a list"),
         pytest.param({"steps": []}, "exactly one step", id="no step"),
@@ -403,6 +399,52 @@ async def test_what_is_wrong_goes_back_once(script: Any, answer: Any, says: str)
     assert says in talk.asked[1].request.turns[-1].text
     with pytest.raises(AnswerInvalid, match=says):
         await repair(script(answer, answer))
+
+
+@pytest.mark.parametrize(
+    "answer", [{"cannot": "no room is free"}, {"step_id": "step_2", "ask_first": "Which room?"}]
+)
+async def test_a_no_or_a_question_in_place_of_the_step_is_taken_at_its_word(script: Any, answer: Any) -> None:
+    talk = script(answer)
+    with pytest.raises(CannotRepair, match=next(reversed(answer.values())).rstrip("?")):
+        await repair(talk)
+    assert len(talk.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        pytest.param({"step": MENDED, "approved": False}, "approved: False", id="a step and a no"),
+        pytest.param(
+            {"status": "rejected", "step": MENDED}, "status: rejected", id="a step that is rejected"
+        ),
+        pytest.param({**MENDED, "ask_first": "Which room?"}, "Which room", id="a step and a question"),
+        pytest.param({**MENDED, "question": "Which room?"}, "Which room", id="in another name"),
+        pytest.param({**MENDED, "cannot": "no room is free"}, "no room is free", id="a step that cannot be"),
+        pytest.param({**MENDED, "refusal": "I refuse"}, "I refuse", id="a step and a refusal"),
+        pytest.param({"refusal": "I refuse"}, "I refuse", id="a refusal alone"),
+        pytest.param("Which room is meant?", "Which room is meant", id="in prose"),
+        pytest.param("Welches Zimmer ist gemeint?", "Welches Zimmer", id="in German"),
+        pytest.param("请问是哪个房间？", "哪个房间", id="in Chinese"),
+    ],
+)
+async def test_a_no_or_a_question_in_another_form_is_asked_about_once_and_then_counts(
+    script: Any, answer: Any, says: str
+) -> None:
+    talk = script(answer, answer)
+    with pytest.raises(CannotRepair, match=says):
+        await repair(talk)
+    assert len(talk.asked) == 2
+    hint = talk.asked[1].request.turns[-1].text
+    assert "`ask_first` (the question)" in hint
+    assert "`cannot` (why)" in hint
+    assert (await repair(script(answer, MENDED))).parameters == MENDED["parameters"]
+
+
+async def test_what_says_that_there_is_no_question_asks_none(script: Any) -> None:
+    talk = script({**MENDED, "ask_first": None, "cannot": "none", "question": ""})
+    assert (await repair(talk)).parameters == MENDED["parameters"]
+    assert len(talk.asked) == 1
 
 
 async def test_a_small_models_object_becomes_the_field_that_is_meant(script: Any) -> None:

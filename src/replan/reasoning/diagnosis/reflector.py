@@ -25,6 +25,7 @@ from replan.reasoning.diagnosis.recovery_schemas import overall_reflection_schem
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import people_text, shape
 from replan.reasoning.prompting.history import shorten
+from replan.reasoning.prompting.in_words import InWords
 from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.large import put_together
 from replan.reasoning.prompting.prompts import Rendered, load
@@ -103,6 +104,9 @@ async def reflect_on_step(
         ),
         beside_a_step,
         lambda found: found.suggested_action.type in CALLING,
+        in_words=InWords(_handed_on, only_a_no=True),
+        otherwise="if a person has to say something first, or nothing is to be done, the suggested_action is trigger_overall_reflection, "
+        "with the question or the reason as its summary",
     )
     await answers.ask(
         talk,
@@ -132,6 +136,8 @@ async def reflect_on_round(
         lambda found: found.done_in_substance,
         beside_a_round,
         at_odds=at_odds_with_itself,
+        in_words=InWords(_put_to_a_person),
+        otherwise="if a person has to say something first, should_replan is false and `ask` says what",
     )
     await answers.ask(
         talk,
@@ -140,6 +146,14 @@ async def reflect_on_round(
         overall_reflection_schema(style, ids, offered),
     )
     return RoundProposal(*answers.proposal())
+
+
+def _handed_on(said: str) -> JsonObject:
+    return {"suggested_action": {"type": "trigger_overall_reflection", "data": {"summary": said}}}
+
+
+def _put_to_a_person(said: str) -> JsonObject:
+    return {"should_replan": False, "problem_nature": "external", "reflection_text": said, "ask": said}
 
 
 _CALLING_OR_SETTLING = (*CALLING, "settle_outcome")
@@ -168,7 +182,12 @@ class _Answers(Generic[R]):
         beside: Callable[[Any], Sequence[str]],
         of_a_failure: Callable[[R], bool] = lambda _: False,
         at_odds: Callable[[Any], Sequence[str]] = lambda _: (),
+        *,
+        in_words: InWords,
+        otherwise: str,
     ) -> None:
+        self._in_words = in_words
+        self._otherwise = otherwise
         self._at_odds = at_odds
         self._torn: list[tuple[R, Sequence[str]]] = []
         """What is at odds with itself in each that could be used: it goes back once."""
@@ -196,6 +215,8 @@ class _Answers(Generic[R]):
                 commits=self._commits,
                 beside=self._beside,
                 of_a_failure=self._of_a_failure,
+                in_place=None if talk.style == "small" else self._in_words,
+                otherwise="" if talk.style == "small" else self._otherwise,
                 doubts=lambda found: next((torn for one, torn in self._torn if one is found), ()),
             )
         except AnswerInvalid:

@@ -45,6 +45,10 @@ def step_repair_schema(
                 "type": "string",
                 "description": "in place of a step: why none could do it; left out otherwise",
             },
+            "ask_first": {
+                "type": "string",
+                "description": "in place of a step: the one question that a person has to answer first; left out otherwise",
+            },
         },
         "required": ["step_id"],
     }

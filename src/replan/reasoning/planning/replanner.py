@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from replan.core.data.answers import meant
+from replan.core.data.for_readers import folded
+from replan.core.data.taken_back import said_beside
 from replan.core.plan.check import Checked
+from replan.core.plan.fields import INSTEAD_OF_STEPS, STEP_FIELDS
 from replan.core.plan.read import PlanMisread
 from replan.core.types import JsonObject, Plan, Step, ToolSpec
 from replan.errors import ModelError, PlanInvalid
@@ -27,15 +30,16 @@ from replan.reasoning.planning.planner import (
 from replan.reasoning.planning.replan_prompts import repair_prompt, replan_prompt
 from replan.reasoning.planning.replan_schemas import small_replan_schema, step_repair_schema
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
+from replan.reasoning.prompting.in_words import InWords
 from replan.reasoning.prompting.large import put_together
-from replan.reasoning.prompting.read_values import opened, spoken
+from replan.reasoning.prompting.read_values import opened, spoken, text
 from replan.reasoning.prompting.recovery_view import RepairView, ReplanView
 from replan.reasoning.prompting.schemas import plan_schema
 from replan.reasoning.prompting.view import StepReport
 
 
 class CannotRepair(ModelError):
-    """The planner says that no other form of the step would do; the text is its reason."""
+    """The planner says that no other form of the step would do, or asks first; the text is its reason, or its question."""
 
 
 _NEW_IDS = 12
@@ -153,23 +157,26 @@ async def repair_step(
     `AnswerInvalid` when none passed, `CannotRepair` where the answer says that there is none.
     """
     small = talk.style == "small"
+    heard = False
+    """Whether a no or a question in other words, or beside a step, was sent back before."""
 
     def read(answer: Any) -> Step:
+        nonlocal heard
         bare = _bare(answer)
-        if reason := "; ".join(spoken(bare.get("cannot"))):
-            if {"tool", "parameters", "actions"} & bare.keys():
-                raise Violations(
-                    [
-                        "the answer has both a step and `cannot`: leave `cannot` out or write null if the step is to be run, else leave the step out"
-                    ]
-                )
-            raise CannotRepair(reason)
+        if noes := _noes(bare):
+            if heard or (_says_how(bare) and not _IS_A_STEP & bare.keys()):
+                raise CannotRepair("; ".join(noes))
+            if not small:
+                heard = True
+            raise Violations([*(f"the answer says {no[:200]!r}" for no in noes), _NO_OR_QUESTION])
+        bare = {name: value for name, value in bare.items() if folded(name) not in _SAYING_NO}
         try:
             step = new_step({**bare, "step_id": view.step.step_id})
         except PlanMisread as error:
-            raise Violations(error.and_what_else(lambda plan: check(plan.steps[0]))) from error
+            found = error.and_what_else(lambda plan: check(plan.steps[0]))
+            raise Violations([*found, *_if_meant(bare, small)]) from error
         except PlanInvalid as error:
-            raise Violations(error.violations) from error
+            raise Violations([*error.violations, *_if_meant(bare, small)]) from error
         step = step.model_copy(update={"step_id": view.step.step_id})
         plan = _with(view.plan, step)
         if small:
@@ -200,7 +207,41 @@ async def repair_step(
         needed=(),
         corrections=1,
         commits=lambda step: changes(view.tools)([step]),
+        in_place=None if small else InWords(lambda said: {"cannot": said}),
+        otherwise="" if small else _NO_OR_QUESTION,
     )
+
+
+_IS_A_STEP = {"tool", "parameters", "actions"}
+_SAYING_NO = frozenset(map(folded, INSTEAD_OF_STEPS))
+_NO_OR_QUESTION = (
+    "if the step is to be run, answer with the step alone; if a person has to be asked first, with `step_id` and `ask_first` (the question) "
+    "alone; if it is not to be run, with `step_id` and `cannot` (why) alone. A question or a no that is said again counts, and no step is run"
+)
+
+
+def _says_how(bare: JsonObject) -> bool:
+    """True if it is a no or a question that is said as it was told."""
+    return any(folded(name) in _SAYING_NO and spoken(value) for name, value in bare.items())
+
+
+def _noes(bare: JsonObject) -> list[str]:
+    """What an answer says in place of a step, or beside it, that asks a person first or says no."""
+    own = [
+        text(value) if folded(name) == "cannot" else f"{name}: {text(value)}"
+        for name, value in bare.items()
+        if folded(name) in _SAYING_NO and spoken(value)
+    ]
+    others = {name: value for name, value in bare.items() if folded(name) not in _SAYING_NO}
+    return [*own, *said_beside(others, _OWN_FIELDS).denying]
+
+
+def _if_meant(bare: JsonObject, small: bool) -> list[str]:
+    """How a no or a question is said, where an answer has fields that steps have not, and that may be one."""
+    return [_NO_OR_QUESTION] if not small and said_beside(bare, _OWN_FIELDS).unknown else []
+
+
+_OWN_FIELDS = (*STEP_FIELDS, *(name for names in STEP_FIELDS.values() for name in names))
 
 
 def _bare(answer: Any) -> JsonObject:
@@ -210,7 +251,7 @@ def _bare(answer: Any) -> JsonObject:
         steps = opened(steps.get(name, steps)) if isinstance(steps, dict) else steps
     if isinstance(steps, list) and len(steps) != 1:
         raise Violations([f"exactly one step is wanted, and the answer has {len(steps)}"])
-    step = meant(answer, ("tool", "parameters", "actions", "cannot"))
+    step = meant(answer, ("tool", "parameters", "actions", *INSTEAD_OF_STEPS))
     if not isinstance(step, dict):
         raise Violations(["the answer has to be one step: {step_id, tool, parameters, …}"])
     return step

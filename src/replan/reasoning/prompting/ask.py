@@ -83,6 +83,7 @@ async def ask_typed(
     beside: Callable[[Any], Sequence[str]] = lambda _: (),
     of_a_failure: Callable[[T], bool] = lambda _: False,
     in_place: InPlaceOf | None = None,
+    otherwise: str = "",
 ) -> T:
     """The answer as `read` understands it.
 
@@ -98,7 +99,8 @@ async def ask_typed(
     `alone`: nothing else of the task goes on meanwhile, so that `read` may do its work beside the event loop.
     `commits`: whether something is done, or taken for done, by an answer: then what is said around it and in fields `beside` its own,
     which may take it back, is asked about once, beside the corrections (`core.data.taken_back`). `of_a_failure`: whether the answer is about what was not done, so that words which say
-    so agree with it. `in_place`: what an answer that cannot be used stands for, so that no better one is asked for.
+    so agree with it. `in_place`: what an answer that cannot be used stands for, so that no better one is asked for. `otherwise`: how a
+    no or a question is said, told with what has no form.
     """
     small = talk.style == "small"
     keys = _Keys(
@@ -138,6 +140,7 @@ async def ask_typed(
             if doubted:
                 return doubted[0]
             problems, formless = refused.problems, isinstance(refused, Unread)
+            problems += (otherwise,) if formless and otherwise else ()
             again = attempt > 1 or not corrections
             last = tries > corrections and not (formless and reply.other_ways)
             if in_place is not None and (

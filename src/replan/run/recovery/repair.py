@@ -55,7 +55,7 @@ async def repair(run: Run, step: StepState, fault: Fault, hint: str) -> str:
             new_step=new_step, check=check,
         )  # fmt: skip
     except CannotRepair as error:
-        return f"the planner sees no form of the step that would do: {error}"
+        return f"the planner sees no form of the step that would do, or has to know something first: {error}"
     except ModelError as error:
         return f"no better step was found: {error}"
     before = run.state.plan
