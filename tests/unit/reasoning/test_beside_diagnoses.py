@@ -456,6 +456,29 @@ AGAIN = {
         ({"approved": False}, "", "approved: False"),
         ({"status": "rejected"}, "", "status: rejected"),
         ({"abort": "yes"}, "", "abort: yes"),
+        ({"escalate": True}, "", "escalate: True"),
+        ({"terminate": True}, "", "terminate: True"),
+        ({"can_replan": False}, "", "can_replan: False"),
+        ({"status": "blocked"}, "", "status: blocked"),
+        ({"ask_user": "Which Bob?"}, "Which Bob?", ""),
+        ({"needs_human": True}, "Another plan wants a yes first", ""),
+        ({"replanning_strategy": {"type": "full_replan", "ask_first": "Which Bob?"}}, "Which Bob?", ""),
+        (
+            {"replanning_strategy": {"type": "full_replan", "data": {"ask_first": "Which Bob?"}}},
+            "Which Bob?",
+            "",
+        ),
+        (
+            {"replanning_strategy": {"type": "full_replan", "requires_approval": True}},
+            "wants a yes first",
+            "",
+        ),
+        ({"replanning_strategy": {"type": "full_replan", "when": "Ann agrees"}}, "Ann agrees", ""),
+        ({"replanning_strategy": {"type": "full_replan", "cannot": "fraud"}}, "", "cannot: fraud"),
+        ({"replanning_strategy": "ask the user first"}, "", "ask the user first"),
+        ({"replanning_strategy": {"type": "ask_user"}}, "", "ask_user"),
+        ({"replanning_strategy": {"type": "stop"}}, "", "stop"),
+        ({"replanning_strategy": {"type": "none"}}, "", "none"),
     ],
     ids=str,
 )
@@ -483,6 +506,8 @@ async def test_another_round_beside_a_no_or_a_question_goes_back_once_and_then_t
     [
         {"ask": "", "cannot": None, "questions": "none", "requires_approval": False, "approved": True},
         {"status": "failed", "success": False, "error": "no such size", "failed_steps": ["step_1"]},
+        {"ask_first": "not needed", "requires_approval": "not required", "escalate": False},
+        {"ask_first": "nicht nötig", "cannot": "无", "needs_human": "no", "should_replan": "ja"},
     ],
     ids=str,
 )

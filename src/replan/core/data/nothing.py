@@ -18,6 +18,27 @@ def is_filler(text: str) -> bool:
     return text.strip(" \t\r\n.。\"'").casefold() in _FILLERS
 
 
+_WHAT = (
+    r"(?:errors?|problems?|issues?|objections?|concerns?|failures?|mistakes?|defects?|discrepanc(?:y|ies)|faults?"
+    r"|(?:wrong|incorrect|false|bad)\s+(?:\w+\s+)?(?:results?|outputs?|values?|steps?|answers?))"
+)
+_FOUND = r"(?:\s+(?:(?:was|were|is|are|have\s+been|has\s+been)\s+)?(?:found|identified|detected|observed|reported|known|occurred|noted|seen|so\s+far|at\s+all))*"
+_THERE_IS_NONE = re.compile(
+    rf"(?:there\s+(?:is|are|was|were)\s+)?no\s+(?:known\s+|major\s+|other\s+)?{_WHAT}{_FOUND}|none{_FOUND}"
+    r"|nothing(?:\s+(?:is|was|went|to\s+report))?(?:\s+(?:wrong|incorrect|amiss|failed))?"
+    r"|(?:none|not|nothing)\s+(?:is\s+)?(?:needed|required|necessary)"
+    r"|keine?\s+(?:fehler|probleme?|einwände|mängel|(?:falschen?|fehlerhaften?)\s+(?:ergebnisse?|werte?|ausgaben?))(?:\s+(?:gefunden|aufgetreten|festgestellt|bekannt))?"
+    r"|nichts\s+(?:falsch|fehlgeschlagen)|nein|nicht\s+(?:nötig|notwendig|erforderlich)"
+    r"|(?:无|没有|未发现|没有发现)(?:任何)?(?:错误|问题|失败|异常)(?:的?结果)?|否|不需要|无需|没有必要",
+    re.IGNORECASE,
+)
+
+
+def says_there_is_none(text: str) -> bool:
+    """True of what is written, where something is told only if there is any, to say that there is not: a filler, "No errors found."."""
+    return is_filler(text) or _THERE_IS_NONE.fullmatch(text[:200].strip(" \t\r\n.。!！\"'")) is not None
+
+
 _BEGINS_WITH_NO = re.compile(
     r"\W*(?:(?:no|not|never|nein|nicht|nie|niemals)\b|不|否|没|别|勿)", re.IGNORECASE
 )

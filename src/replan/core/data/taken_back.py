@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from replan.core.data.for_readers import FOR_READERS, NOTHING, as_word, folded
 from replan.core.data.lead_ins import CROSSES
-from replan.core.data.nothing import is_filler
+from replan.core.data.nothing import is_filler, says_there_is_none
 
 
 def _set_of(text: str) -> frozenset[str]:
@@ -214,21 +214,12 @@ def is_as_ever(name: str, value: Any) -> bool:
         return _says(name, value, None) is True
     about_no = not _NAMES_OF_NO.isdisjoint(_words(name))
     if isinstance(value, str):
-        return _plain(value) in ("none", "null", "n/a", "notapplicable") or (about_no and is_no_error(value))
+        return _plain(value) in ("none", "null", "n/a", "notapplicable") or (
+            about_no and says_there_is_none(value)
+        )
     if isinstance(value, list):
-        return about_no and all(isinstance(one, str) and is_no_error(one) for one in value[:_MOST])
+        return about_no and all(isinstance(one, str) and says_there_is_none(one) for one in value[:_MOST])
     return about_no and value == 0
-
-
-def is_no_error(text: str) -> bool:
-    """True of what is written under the name of a no where there is none: a filler, "No errors found."."""
-    return is_filler(text) or _NO_ERROR.fullmatch(text[:_READ].strip()) is not None
-
-
-_NO_ERROR = re.compile(
-    r"(?:no|keine?)\s+(?:errors?|problems?|issues?|objections?|fehler|probleme?)(?:\s+(?:found|occurred|so far))?[.!]?|(?:无|没有)(?:错误|问题)。?",
-    re.IGNORECASE,
-)
 
 
 def is_a_yes(text: str) -> bool:
@@ -297,7 +288,7 @@ def _is_no_number(value: Any) -> bool:
 def _says_in_words(name: str, words: list[str], value: str) -> bool | None:
     about_no = not _NAMES_OF_NO.isdisjoint(words)
     plain = _plain(value)
-    if is_filler(value) or (about_no and (_NONE_OF.fullmatch(value.strip()) or is_no_error(value))):
+    if is_filler(value) or (about_no and (_NONE_OF.fullmatch(value.strip()) or says_there_is_none(value))):
         return True
     if about_no and plain in ("true", "yes"):
         return False

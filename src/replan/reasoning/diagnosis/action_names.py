@@ -50,11 +50,18 @@ ACTION_FIELDS = {
 """Of the action itself. A `name` or a `kind` is its type only where it names one."""
 _MAY_NAME = ("name", "kind")
 TOOL_ID = ("tool", "tool_name", "name", "id", "new_tool", "new_tool_id")
-WANTING_A_YES = frozenset(("requires_approval", *PLAN_STEP_FIELDS["requires_approval"]))
+WANTING_A_YES = frozenset((
+    "requires_approval", *PLAN_STEP_FIELDS["requires_approval"], "requires_confirmation", "needs_confirmation", "confirmation_required",
+    "requires_human", "needs_human", "human_required", "requires_human_approval", "human_intervention_required",
+))  # fmt: skip
 """Where one of these says anything, a person has to agree first."""
-STOPPING = frozenset({"abort", "stop", "give_up", "halt", "cancel"})
+CONDITIONS = WANTING_A_YES | {"when", *PLAN_STEP_FIELDS["when"]}
+"""What a step may be bound to; a retry or another round is made at once, so beside one it says that it is not meant so."""
+STOPPING = frozenset(
+    {"abort", "stop", "give_up", "halt", "cancel", "terminate", "escalate", "no_replan", "do_not_replan"}
+)
 """Where one of these is true, nothing is to be done any more."""
-_GIVING_UP = {
+GIVING_UP = {
     "stop", "abort", "give_up", "ask_user", "ask", "fail", "none", "cancel", "terminate", "end", "escalate",
     "skip", "skip_step", "ask_human", "ask_person", "manual_intervention", "user_intervention", "wait",
     "overall_reflection", "reflect", "trigger_reflection",
@@ -62,7 +69,7 @@ _GIVING_UP = {
 """A step never ends a task: whoever would like it to is heard by the overall reflection."""
 ACTIONS: dict[str, ActionType] = {
     **{name: name for name in ACTION_TYPES},
-    **dict.fromkeys(_GIVING_UP, "trigger_overall_reflection"),
+    **dict.fromkeys(GIVING_UP, "trigger_overall_reflection"),
     "retry_with_parameters": "retry_with_params",
     "retry_with_new_params": "retry_with_params",
     "retry_with_different_params": "retry_with_params",

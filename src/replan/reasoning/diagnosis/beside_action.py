@@ -8,12 +8,12 @@ from typing import Any
 from replan.core.data.nothing import begins_with_no
 from replan.core.data.taken_back import Beside, said_beside
 from replan.core.plan.fields import INSTEAD_OF_STEPS
-from replan.core.plan.fields import STEP_FIELDS as PLAN_STEP_FIELDS
 from replan.core.reflection import RETRIES, ActionType
 from replan.core.types import JsonObject
 from replan.reasoning.diagnosis.action_names import (
     ACTION_FIELDS,
     ACTIONS,
+    CONDITIONS,
     PARAMETERS,
     STEP_FIELDS,
     STOPPING,
@@ -38,8 +38,6 @@ WORDS: dict[ActionType, str] = {
 TEXT_NAMES = ("hint", "advice", "summary", "reason", "text", "message", "description", "instructions")
 _RECOVERABLE = {"is_recoverable", *STEP_FIELDS["is_recoverable"]}
 _CONFIDENCE = {"confidence", *STEP_FIELDS["confidence"]}
-_CONDITIONS = WANTING_A_YES | {"when", *PLAN_STEP_FIELDS["when"]}
-"""What a step may be bound to; a retry is made at once, so beside one it says that it is not meant so."""
 
 
 def beside_a_step(answer: Any) -> Sequence[str]:
@@ -112,7 +110,7 @@ def _asks(answer: JsonObject, parts: Sequence[JsonObject]) -> list[str]:
         if (
             (
                 fold(key) in INSTEAD_OF_STEPS
-                or (part is not answer and fold(key) in _CONDITIONS)
+                or (part is not answer and fold(key) in CONDITIONS)
                 or fold(key) in WANTING_A_YES
             )
             and spoken(value)

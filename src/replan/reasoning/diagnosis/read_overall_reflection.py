@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from replan.core.data.nothing import is_filler
 from replan.core.data.taken_back import said_beside
 from replan.core.plan.fields import DECLINING, INSTEAD_OF_STEPS
 from replan.core.reflection import (
@@ -21,7 +22,7 @@ from replan.core.reflection import (
     StrategyType,
 )
 from replan.core.types import JsonObject
-from replan.reasoning.diagnosis.action_names import STOPPING, WANTING_A_YES
+from replan.reasoning.diagnosis.action_names import CONDITIONS, GIVING_UP, STOPPING, WANTING_A_YES
 from replan.reasoning.prompting.ask import Violations
 from replan.reasoning.prompting.read_values import fold, inside, named, opened, spoken, text, texts, truth
 
@@ -78,14 +79,17 @@ _TOLD_ONCE = ("should_replan", "done_in_substance")
 _KNOWN = (*_ROUND_FIELDS, *(name for names in _ROUND_FIELDS.values() for name in names))
 
 
-_QUESTIONS = frozenset(("ask_first", *DECLINING["ask_first"]))
-_ASKING = ({*INSTEAD_OF_STEPS, *WANTING_A_YES, "refusal"}) - {"ask", *_ROUND_FIELDS["ask"]}
-"""`ask` beside another round says what a person could do if that comes to nothing."""
-_ALLOWING = {"approved", "is_approved", "accepted", "allowed", "permitted", "confirmed", "enabled", "proceed"}
+_QUESTIONS = frozenset(("ask_first", "ask_user", *DECLINING["ask_first"]))
+_ASKING = ({*INSTEAD_OF_STEPS, *WANTING_A_YES, "refusal", "ask_user"}) - {"ask"}
+"""`ask` beside another round says what a person could do if that comes to nothing; `ask_user` asks one."""
+_ALLOWING = {
+    *("approved", "is_approved", "accepted", "allowed", "permitted", "confirmed", "enabled", "proceed"),
+    *("can_replan", "may_replan", "replan_allowed"),
+}
 _DECIDING = {"status", "state", "decision", "verdict", "action"}
 _REFUSED = {
     *("rejected", "reject", "refused", "refuse", "declined", "decline", "denied", "deny", "forbidden"),
-    *STOPPING, "aborted", "cancelled", "canceled", "stopped",
+    *STOPPING, "aborted", "cancelled", "canceled", "stopped", "blocked",
 }  # fmt: skip
 _MOST_TOLD = 5
 
@@ -150,25 +154,54 @@ def at_odds_with_itself(answer: Any) -> list[str]:
 
 
 def _torn(said: JsonObject) -> list[str]:
-    """What stands beside a decision for another round and does not go with it. What tells of the failure does."""
-    return [
+    """What stands beside a decision for another round, or in its strategy, and does not go with it. What tells of the failure does."""
+    found = [
         f"{key}: {text(value)[:200]}"
-        for key, value in said.items()
+        for part in (said, *_of_strategy(said))
+        for key, value in part.items()
         if (fold(key) in _ASKING and spoken(value))
+        or (part is not said and fold(key) in CONDITIONS and spoken(value))
         or (fold(key) in STOPPING and truth(value))
         or (fold(key) in _ALLOWING and truth(value) is False)
         or (fold(key) in _DECIDING and fold(value) in _REFUSED)
     ]
+    return [*found, *_no_strategy(said)]
+
+
+def _of_strategy(said: JsonObject) -> list[JsonObject]:
+    """The objects that a strategy is written in."""
+    raw = opened(named(said, _ROUND_FIELDS).get("replanning_strategy"))
+    raw = raw[0] if isinstance(raw, list) and len(raw) == 1 else raw
+    if not isinstance(raw, dict):
+        return []
+    return [raw, *(one for one in map(opened, raw.values()) if isinstance(one, dict))]
+
+
+def _no_strategy(said: JsonObject) -> list[str]:
+    """A strategy by whose name there is no other round, or a person is asked first."""
+    raw = opened(named(said, _ROUND_FIELDS).get("replanning_strategy"))
+    word = named(raw, {"type": _TYPES}).get("type") if isinstance(raw, dict) else raw
+    if not isinstance(word, str) or fold(word) in _STRATEGIES or (word is raw and is_filler(word)):
+        return []
+    first = fold(word).partition("_")[0]
+    return [f"replanning_strategy: {word[:200]}"] if fold(word) in GIVING_UP or first in _FIRST_WORDS else []
+
+
+_TYPES = ("strategy", "strategy_type", "name")
+_FIRST_WORDS = {"ask", "stop", "abort", "escalate", "wait", "terminate"}
+"""Words that a strategy which is none begins with: "ask the user first"."""
 
 
 def _as_a_no(said: JsonObject, ask: str, why: str, torn: Sequence[str]) -> tuple[str, str]:
     """What a person is asked, and the text, of one that says both."""
     questions = [
         text(value)
-        if fold(key) not in WANTING_A_YES
+        if fold(key) not in CONDITIONS
         else f"Another plan wants a yes first ({key}: {text(value)})."
-        for key, value in said.items()
-        if fold(key) in _QUESTIONS | WANTING_A_YES and spoken(value)
+        for part in (said, *_of_strategy(said))
+        for key, value in part.items()
+        if (fold(key) in _QUESTIONS | WANTING_A_YES or (part is not said and fold(key) in CONDITIONS))
+        and spoken(value)
     ]
     return ask or "; ".join(questions), "; ".join(filter(None, (why, *torn)))
 
@@ -192,7 +225,7 @@ def _strategy(raw: Any) -> Strategy | None:
     body: JsonObject = {}
     word: Any = raw
     if isinstance(raw, dict):
-        word = named(raw, {"type": ("strategy", "strategy_type", "name")}).get("type")
+        word = named(raw, {"type": _TYPES}).get("type")
         body = raw
         if word is None and len(raw) == 1:  # {"skip_steps": {…}}
             ((word, inner),) = raw.items()

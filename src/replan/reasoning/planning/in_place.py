@@ -21,7 +21,6 @@ from replan.core.data.taken_back import (
     NAMES_OF_A_NO,
     asks,
     is_a_yes,
-    is_no_error,
     refusal_to_readers,
     said_beside,
     says_no,
@@ -272,9 +271,7 @@ def _noes(answer: JsonObject) -> list[str]:
     return [
         f"{name}: {'; '.join(told)}"[:_SHOWN]
         for name, value in islice(answer.items(), _MOST)
-        if value
-        and folded(name) in _NOES
-        and (told := [one for one in spoken(value) if not is_no_error(one)])
+        if value and folded(name) in _NOES and (told := spoken(value))
     ]
 
 

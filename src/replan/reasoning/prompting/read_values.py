@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from replan.core.data.answers import meant
-from replan.core.data.nothing import is_filler
+from replan.core.data.nothing import says_there_is_none
 from replan.core.data.read_json import Unreadable, read_alone
 from replan.core.data.spellings import Spellings
 from replan.core.types import JsonObject
@@ -18,8 +18,14 @@ def truth(value: Any) -> bool | None:
     if type(value) in (bool, int) and value in (0, 1):
         return bool(value)
     if isinstance(value, str):
-        return {"true": True, "yes": True, "false": False, "no": False}.get(value.strip().lower())
+        return _TRUTHS.get(value.strip(" \t\r\n.。").lower())
     return None
+
+
+_TRUTHS = {
+    **dict.fromkeys(("true", "yes", "ja", "是"), True),
+    **dict.fromkeys(("false", "no", "nein", "否"), False),
+}
 
 
 def texts(value: Any) -> tuple[str, ...]:
@@ -33,8 +39,8 @@ def texts(value: Any) -> tuple[str, ...]:
 
 
 def spoken(value: Any) -> tuple[str, ...]:
-    """`texts` without words such as "none", of a field that decides by holding anything at all."""
-    return tuple(item for item in texts(value) if not is_filler(item))
+    """`texts` without words such as "none" or "not needed", of a field that decides by holding anything at all."""
+    return tuple(item for item in texts(value) if not says_there_is_none(item))
 
 
 def text(value: Any) -> str:
