@@ -441,7 +441,9 @@ def test_what_was_refused_as_done_is_not_done_by_another_tool_in_its_place() -> 
     bank = Bank()
     ran = bank.run([[pays("p")], looked_up("q")], "more", [{**fix, "root_cause_category": "tool_error"}])
     assert bank.paid == ["Ann"]
-    assert "step 'p' has done this with 'pay'" in told(ran)[1]
+    (refused, *_) = ran.events("step_reflected", step_id="q")
+    assert refused.error.kind == "repeated"
+    assert "its effect is had already" in refused.violations[0]
 
 
 def test_recovery_takes_a_substitute_for_the_second_of_two_like_payments() -> None:

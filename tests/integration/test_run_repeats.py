@@ -154,6 +154,23 @@ def said_to_be_meant(**answers: Any) -> Ran:
     )
 
 
+@pytest.mark.parametrize(
+    "remedy",
+    [
+        reflection("repair_step", {"hint": "add a word"}, "decomposition_error"),
+        reflection("retry_with_params", {"n": 1, "memo": "second try"}),
+    ],
+)
+def test_what_is_refused_as_done_is_not_made_in_other_words_by_its_step(remedy: dict[str, Any]) -> None:
+    ran = said_to_be_meant(
+        step_reflection=remedy,
+        step_repair=step("b", "pay", parameters={"n": "${m.output.n}", "memo": "second try"}),
+        execution_plan=TWICE,
+    )
+    assert ran.source.counts["pay"] == 1
+    assert not [one for one in ran.model.requests if one.schema_name == "step_repair"]
+
+
 def test_the_planner_may_say_that_it_is_meant() -> None:
     ran = said_to_be_meant(step_reflection=reflection("replan", {"advice": "mark it"}, "decomposition_error"))
     assert ran.result.is_success
@@ -161,8 +178,13 @@ def test_the_planner_may_say_that_it_is_meant() -> None:
 
 
 def test_a_step_written_anew_may_not_say_that_it_is_meant() -> None:
-    ran = said_to_be_meant(
-        step_reflection=reflection("repair_step", {"hint": "mark it"}, "decomposition_error")
+    ran = run(
+        {"pay": FakeTool(fail=["n: too little"], output=7, effect="once")},
+        {
+            "execution_plan": plan(step("b", "pay", parameters={"n": 1})),
+            "step_repair": step("b", "pay", parameters={"n": 2}, repeat=True),
+            "step_reflection": reflection("repair_step", {"hint": "mark it"}, "decomposition_error"),
+        },
     )
     assert ran.source.counts["pay"] == 1
     asked = [one for one in ran.model.requests if one.schema_name == "step_repair"]

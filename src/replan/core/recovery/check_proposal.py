@@ -8,6 +8,7 @@ from replan.core.calls.names import bases
 from replan.core.data import schemas
 from replan.core.recovery.check_doubt import of_doubt
 from replan.core.recovery.failed import Failed, not_values
+from replan.core.recovery.ladder import DONE_ALREADY
 from replan.core.recovery.substitutes import EFFECT_WORDS
 from replan.core.references.paths import static_steps
 from replan.core.reflection import ActionType, StepReflection, SuggestedAction
@@ -128,7 +129,14 @@ def _of_call(tool: ToolSpec, parameters: JsonObject, failed: Failed) -> Iterator
         yield f"tool {tool.id!r}: {problem}"
     if not failed.healing.tried().isdisjoint(bases(failed.seal_key, failed.task_id, tool, parameters)):
         yield f"this very call of {tool.id!r} was tried for this step already and failed; propose something new"
-    if place := failed.made_elsewhere(tool, parameters):
+    latest = failed.healing.latest(failed.slot)
+    if latest is not None and latest.error.kind in DONE_ALREADY and tool.effect != "reads":
+        if not failed.is_done(tool, parameters):
+            yield (
+                "the call was not made since its effect is had already, and here are other words for it: propose just the call that is "
+                "done, whose output the step then has, or hand it on (another effect, or the same once more, is for a new plan to say)"
+            )
+    elif place := failed.made_elsewhere(tool, parameters):
         yield (
             f"{place} makes this very call of {tool.id!r} already, or is to make it, and its effect does not stand for two: "
             "propose something else"

@@ -20,6 +20,10 @@ def _nothing_known(text: str) -> bool:
     return False
 
 
+def _not_done(tool: ToolSpec, parameters: JsonObject) -> bool:
+    return False
+
+
 def _nowhere(tool: ToolSpec, parameters: JsonObject) -> str:
     return ""
 
@@ -64,6 +68,8 @@ class Failed:
     """Other calls of the tool that succeeded by themselves: what they were made with, and have given."""
     references: Sequence[str] = ()
     """Paths into the output that other steps refer to."""
+    is_done: Callable[[ToolSpec, JsonObject], bool] = _not_done
+    """Whether this very call has been made."""
     made_elsewhere: Callable[[ToolSpec, JsonObject], str] = _nowhere
     """Which other place of the plan makes a call, or is to make it, in words; empty if none does."""
     stands: Stands = _nothing_known

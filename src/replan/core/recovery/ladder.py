@@ -23,6 +23,9 @@ MOST_SETTLED = 2
 MOST_READINGS = 3
 """Readings to find out about one call in doubt."""
 
+DONE_ALREADY = frozenset({"repeated", "duplicate"})
+"""Kinds of failures of a call that was not made since its effect is had: in other words, or by another tool, its step would have it again. Only
+a plan can say that this is meant, or leave it out; the step may only be given what is done."""
 SAFEST: tuple[ActionType, ...] = ("repair_step", "replan", "trigger_overall_reflection")
 """What a proposal that will not do is replaced by: the first of these that is open."""
 
@@ -42,6 +45,12 @@ def open_actions(state: State, mine: Healing, slot: Slot) -> tuple[ActionType, .
         open_.append("repair_step")
     if open_ and state.reflects and not must_stop(state):
         open_.append("replan")
+    if (
+        (latest := mine.latest(slot)) is not None
+        and latest.error.kind in DONE_ALREADY
+        and layer_2_open(state, mine)
+    ):
+        open_.remove("repair_step")
     return (*open_, "trigger_overall_reflection")
 
 

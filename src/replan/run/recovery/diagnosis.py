@@ -211,6 +211,9 @@ class Recovery:
             claims=self._claims(call) if doubt else (),
             given=self._given(call) if doubt else (),
             others=self._others(call) if doubt else (),
+            is_done=lambda tool, parameters: self._run.state.ledger.is_done(
+                self._run.state.base(tool, parameters)
+            ),
             made_elsewhere=lambda tool, parameters: made_elsewhere(
                 step, slot, tool, parameters, self._run.state, self._run.parts.tools
             ),
