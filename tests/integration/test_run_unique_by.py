@@ -111,12 +111,14 @@ def test_what_shows_when_it_is_called_is_not_made_twice(*, side_by_side: bool) -
     assert any("the same 'invoice'" in text for name in ("p", "q") for text in told(ran, name))
 
 
-def test_items_of_a_list_that_are_one_effect_are_made_once() -> None:
+@pytest.mark.parametrize("last", [1, 2], ids=["wholly alike", "in other words"])
+@pytest.mark.parametrize("said", [False, True])
+def test_items_of_a_list_that_are_one_effect_are_made_once(last: int, *, said: bool) -> None:
     bank = Bank("invoice")
     words = {"invoice": "${item.no}", "amount": "${item.amount}"}
-    items = '[{"no": "7", "amount": 1}, {"no": "8", "amount": 1}, {"no": "7", "amount": 2}]'
-    bank.run([step("p", "pay", parameters=words, for_each=items)])
-    assert sorted(one["invoice"] for one in bank.paid) == ["7", "8"]
+    items = f'[{{"no": "7", "amount": 1}}, {{"no": "8", "amount": 1}}, {{"no": "7", "amount": {last}}}]'
+    bank.run([step("p", "pay", parameters=words, for_each=items, **(AGAIN if said else {}))])
+    assert sorted(one["invoice"] for one in bank.paid) == ["7", "7", "8"][0 if said else 1 :]
 
 
 def test_without_a_value_for_what_tells_them_apart_all_parameters_do() -> None:

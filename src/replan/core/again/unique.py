@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from replan.core.again.like_calls import is_meant_again
-from replan.core.calls.site import Slot
+from replan.core.calls.site import Place, Slot
 from replan.core.calls.telling import unique_text, unique_words
 from replan.core.ids import base_of
 from replan.core.state.progress import CallState, StepState
@@ -17,7 +17,7 @@ def had_already(
     """Why a call is not made whose effect another one has, in this plan or an earlier one, with other parameters beside those that tell;
     None if it may be made. `seen`: its parameters as the log would have them.
 
-    A like call, with all its parameters, is told by its key. Of two that are begun at once the first one counts.
+    A like call, with all its parameters, is told by its key, but among the items of one list. Of two that are begun at once the first one counts.
     """
     if not tool.unique_by or tool.effect != "once":
         return None
@@ -25,7 +25,9 @@ def had_already(
     for call in state.made_of(tool, seen):
         if call.key == key and (call.step_id, call.slot) == place and call.status in ("running", "retrying"):
             return None  # this one is begun; what comes after it waits for it
-        if call.status == "failed" or call.reused or base_of(call.key) == base_of(key):
+        if call.status == "failed" or call.reused or call.key == key:
+            continue
+        if base_of(call.key) == base_of(key) and not _of_one_list((call.step_id, call.slot), place):
             continue
         if call.status == "unknown":
             what = f"{_had(call, tool)}, and nobody knows whether it took effect"
@@ -39,6 +41,10 @@ def had_already(
             text = f"{_had(call, tool)} just now, and it is not made twice"
             return Fault(category="unknown", kind="duplicate", message=text)
     return None
+
+
+def _of_one_list(one: Place, other: Place) -> bool:
+    return one[0] == other[0] and one[1].action_id == other[1].action_id and one[1].item != other[1].item
 
 
 def _is_meant_again(step: StepState, slot: Slot, tool: ToolSpec, seen: JsonObject) -> bool:
