@@ -177,6 +177,85 @@ def test_a_no_of_anything_else_is_no_agreement(name: str) -> None:
     assert said_beside({name: "no"}, []).denying
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "fraud",
+            "suspicious",
+            "hallucinations",
+            "duplicate",
+            "double_payment",
+            "data_loss",
+            "manual_review",
+        ),
+        *(
+            "follow_up",
+            "further_action",
+            "side_effects",
+            "safety_concerns",
+            "risk",
+            "warning",
+            "discrepancies",
+        ),
+        *("openQuestions", "partial", "partial_success", "overpaid", "fraud_suspected", "issues_found"),
+    ],
+)
+@pytest.mark.parametrize("no", [False, "no", "No.", "false", "nein", "否"])
+def test_no_harm_is_no_no(name: str, no: Any) -> None:
+    assert said_beside({name: no}, []) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fraud_excluded",
+        "no_fraud",
+        "risk_assessed",
+        "recipient_found",
+        "all_effects",
+        "double_checked",
+        "follow_rules",
+    ],
+)
+def test_a_no_in_words_is_read_as_false_is(name: str) -> None:
+    for no in (False, "no", "nein", "否"):
+        assert said_beside({name: no}, []).unknown == (f"{name}: {no}",)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *(
+            {"status": word}
+            for word in ("fehlgeschlagen", "gescheitert", "失败", "未完成", "not yet", "nein", "否")
+        ),
+        *({"passed": word} for word in ("nein", "否", "0", "noch nicht", "no")),
+        *(
+            {name: "no"}
+            for name in ("result", "task_ok", "fraud_check_passed", "discrepancies_resolved", "summary")
+        ),
+    ],
+    ids=str,
+)
+def test_a_no_is_one_in_three_languages(field: dict[str, Any]) -> None:
+    assert said_beside(field, []).denying
+
+
+@pytest.mark.parametrize(
+    "field", [{"status": "erfolgreich"}, {"status": "已完成"}, {"status": "Fertig."}, {"errors": "keine"}]
+)
+def test_and_so_is_a_yes(field: dict[str, Any]) -> None:
+    assert said_beside(field, []) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "said", ["Die Aufgabe ist gescheitert:", "Die Zahlung ist fehlgeschlagen.", "任务失败。", "任务未完成。"]
+)
+def test_words_that_say_that_it_failed_take_back_in_three_languages(said: str) -> None:
+    assert takes_back(said)
+
+
 @pytest.mark.parametrize("name", ["stop", "fraud", "confirm_first"])
 def test_a_yes_of_something_unknown_is_read_as_true_is(name: str) -> None:
     assert said_beside({name: "yes"}, []).unknown == (f"{name}: yes",)

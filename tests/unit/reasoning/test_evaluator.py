@@ -117,10 +117,49 @@ async def test_a_judgement_costs_one_call_and_carries_the_answer(script: Any) ->
     assert (asked.role, asked.request.schema_name) == ("evaluation", "evaluation")
 
 
-@pytest.mark.parametrize("written", [["none"], ["N/A"], "None.", ["-", ""], None])
+@pytest.mark.parametrize(
+    "written",
+    [
+        *(
+            ["none"],
+            ["N/A"],
+            "None.",
+            ["-", ""],
+            None,
+            ["None found."],
+            ["No wrong results."],
+            ["Nothing wrong."],
+            ["No errors."],
+        ),
+        *(
+            ["none identified"],
+            ["No issues found"],
+            ["No errors were found."],
+            ["Keine falschen Ergebnisse."],
+            ["没有错误结果"],
+            ["Keine Fehler."],
+        ),
+    ],
+    ids=str,
+)
 async def test_a_filler_names_no_wrong_result(script: Any, written: Any) -> None:
     found = await judge(script({**answer(), "wrong_results": written}))
     assert found.wrong_results == ()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Nothing was found.",
+        "No mail was sent.",
+        "No results.",
+        "Nothing was paid, which is wrong.",
+        "None of the three is right.",
+    ],
+)
+async def test_what_says_what_is_not_there_is_no_filler(script: Any, written: str) -> None:
+    found = await judge(script({**answer(), "is_successful": False, "wrong_results": [written]}))
+    assert found.wrong_results == (written,)
 
 
 class Tells:

@@ -69,7 +69,8 @@ _REFUSES = re.compile(
 _SAYS_NOT_DONE = re.compile(
     r"\b(?:is|was|are|were|has|have|been)(?:\s+not|n['’]t)\s+(?:yet\s+|really\s+|been\s+)?(?:done|completed?|successful|finished|achieved|fulfilled|met|solved|paid|sent|made|a\s+success)\b(?!\s+twice)"
     r"|\b(?:the|this)\s+(?:\w+\s+){0,2}call\s+(?:\w+\s+)?(?:is|was)\s+(?:\w+\s+)?not\b"
-    r"|\b(?:it|this|the\s+task|the\s+payment)\s+(?:has\s+)?(?:failed|did\s+not|didn['’]t)\b|\bwhich\s+it\s+did\s+not\b|\bunsuccessful\b|\bno\s+success\b|\bnot\s+(?:a\s+)?success(?:ful)?\b|\bNOT\s+done\b",
+    r"|\b(?:it|this|the\s+task|the\s+payment)\s+(?:has\s+)?(?:failed|did\s+not|didn['’]t)\b|\bwhich\s+it\s+did\s+not\b|\bunsuccessful\b|\bno\s+success\b|\bnot\s+(?:a\s+)?success(?:ful)?\b|\bNOT\s+done\b"
+    r"|\b(?:gescheitert|fehlgeschlagen|misslungen|misslang|erfolglos)\b|(?:任务|付款|操作|执行)?失败(?:了|$)|未(?:能)?(?:完成|成功)",
     re.IGNORECASE,
 )  # fmt: skip
 _REFUSES_ELSEWHERE = re.compile(
@@ -141,12 +142,15 @@ _TOLD = 60
 _YES = _set_of("""
     success successful succeeded succeeds pass passed passes done complete completed finished achieved fulfilled satisfied met ok okay yes true
     good great excellent perfect positive valid approved accepted confirmed verified correct right fine a a+ a- none notapplicable
+    ja erfolgreich erledigt fertig abgeschlossen bestanden erfüllt korrekt richtig gültig 是 成功 完成 已完成 通过 正确 有效
     allstepssucceeded alldone taskcompleted taskcomplete
     """)
 _NO = _set_of("""
     failed failure fail fails error errors rejected reject refused refuse declined decline denied deny incomplete notdone notcompleted notcomplete
     unsuccessful notsuccessful nosuccess invalid notvalid wrong incorrect notcorrect aborted abort cancelled canceled cancel blocked unsafe
-    forbidden illegal unfinished notapproved disapproved notpassed notok bad false no negative unacceptable
+    forbidden illegal unfinished notapproved disapproved notpassed notok bad false no negative unacceptable notyet
+    nein fehlgeschlagen gescheitert misslungen abgelehnt verweigert abgebrochen ungültig falsch unvollständig nichterfüllt nichterledigt
+    nichtbestanden nochnicht erfolglos 否 不 失败 失敗 未完成 没有完成 未通过 拒绝 被拒绝 错误 无效 不正确 尚未 尚未完成
     """)
 _NAMES_OF_YES = _set_of("""
     success successful succeeded successfully pass passed done complete completed completion finished achieved fulfilled satisfied met ok
@@ -237,7 +241,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _plain(text: str) -> str:
-    return as_word(text[:_TOLD].strip(" .!\"'/#*"))
+    return as_word(text[:_TOLD].strip(" .!。！\"'/#*"))
 
 
 def _shown(key: str, value: Any) -> str:
@@ -246,15 +250,17 @@ def _shown(key: str, value: Any) -> str:
 
 def _says(name: str, value: Any, score: float | None) -> bool | None:
     """True if it agrees with a yes or says nothing, False if it says no, None if it may."""
-    if value in NOTHING or (_is_plain_no(value) and _is_of_needs(_words(name))):
+    words = _words(name)
+    if value in NOTHING or (_is_plain_no(value) and (_is_of_needs(words) or _is_of_harm(words))):
         return True
-    if isinstance(value, str) and _plain(value) in _NO and not _is_a_no_of_no(name, value):
+    if isinstance(value, str) and _is_plain_no(value) and not _decides(name, words):
+        value = False  # the same in words
+    elif isinstance(value, str) and _plain(value) in _NO:
         return False
     if _is_no_number(value) and folded(name).endswith("confidence"):
         return None
     if _is_for_readers(name):
         return not any(_denies(text) for text in _texts(value))
-    words = _words(name)
     if isinstance(value, bool):
         about_no = not _NAMES_OF_NO.isdisjoint(words)
         if about_no or not _NAMES_OF_YES.isdisjoint(words):
@@ -304,7 +310,10 @@ def _words(name: str) -> list[str]:
 
 
 def _is_plain_no(value: Any) -> bool:
-    return value is False or (isinstance(value, str) and _plain(value) in ("no", "false"))
+    return value is False or (isinstance(value, str) and _plain(value) in _PLAIN_NOES)
+
+
+_PLAIN_NOES = _set_of("no false nein 否 不 0")
 
 
 def _is_of_needs(words: list[str]) -> bool:
@@ -318,10 +327,42 @@ _NEEDS = _set_of("need needs require requires escalate escalation")
 _NEEDED = _set_of("needed required necessary")
 
 
-def _is_a_no_of_no(name: str, value: str) -> bool:
-    """`"error": "no"`, `"failed": "false"`."""
-    words = _words(name)
-    return is_filler(value) and not _NAMES_OF_NO.isdisjoint(words)
+def _is_of_harm(words: list[str]) -> bool:
+    """`fraud`, `data_loss`, `manual_review`, `partial_success`: what is well where there is none. Not `fraud_excluded`."""
+    if not words or words[0] in ("no", "not", "without"):
+        return False
+    if words[0] == "partial":
+        return True
+    if not (_NAMES_OF_YES | {"checked"}).isdisjoint(words):
+        return False
+    return (
+        words[-1] in _HARM
+        or words[0] in _MORE
+        or "_".join(words[-2:]) in _TWO_WORDS
+        or words[:2] == ["follow", "up"]
+    )
+
+
+_HARM = _set_of("""
+    hallucination hallucinations hallucinated duplicate duplicates duplicated duplication loss losses concern concerns risk risks warning
+    warnings discrepancy discrepancies inconsistency inconsistencies contradiction contradictions regression regressions timeout timeouts
+    anomaly anomalies partial partially overpaid underpaid fabricated fabrication assumed unverified ambiguous ambiguity
+    fraud fraudulent suspected suspicious harm harmful leak leaks leaked intervention review mistake mistakes defect defects deviation
+    deviations
+    """)
+_TWO_WORDS = _set_of("side_effects side_effect open_questions open_question open_points")
+_MORE = _set_of("manual further double unexpected undesired unintended")
+"""First words of what is done beyond what is well."""
+
+
+def _decides(name: str, words: list[str]) -> bool:
+    """True of a name under which a bare no is the answer to the whole: `verdict`, `status`, a summary."""
+    return not _DECIDING.isdisjoint(words) or _is_for_readers(name)
+
+
+_DECIDING = _set_of(
+    "verdict status state result outcome decision judgement judgment conclusion answer final task goal"
+)
 
 
 def _denies(text: str) -> bool:
