@@ -74,7 +74,7 @@ def _beside_settlement(answer: JsonObject, raw: Any, data: Any) -> Beside:
     """A false says nothing against it: that it is not to be called again goes with what has happened."""
     if not isinstance(data, dict):
         return Beside()
-    inner = beside_settlement(data)
+    inner, happened = beside_settlement(data), happened_in(data)
     if not isinstance(raw, dict):
         top = {key: value for key, value in answer.items() if key not in data}
         outer = [(top, _OF_DIAGNOSES)]
@@ -83,8 +83,10 @@ def _beside_settlement(answer: JsonObject, raw: Any, data: Any) -> Beside:
         if opened(raw.get("data")) == data:
             outer.append((raw, _OF_ACTIONS))
     only = [part for part, _ in outer]
-    said = [said_beside(_without_failure(part), (*known, *HAPPENED)) for part, known in outer]
-    happened = happened_in(data)
+    said = [
+        said_beside(_without_failure(part, nothing_done=not happened), (*known, *HAPPENED))
+        for part, known in outer
+    ]
     torn = [
         f"{key}: {text(value)[:60]}"
         for part in only
@@ -109,7 +111,7 @@ def _asks(answer: JsonObject, parts: Sequence[JsonObject]) -> list[str]:
         for key, value in part.items()
         if (
             (
-                fold(key) in INSTEAD_OF_STEPS
+                fold(key) in (*INSTEAD_OF_STEPS, "ask_user")
                 or (part is not answer and fold(key) in CONDITIONS)
                 or fold(key) in WANTING_A_YES
             )
@@ -142,6 +144,7 @@ def _against_a_call(answer: JsonObject, parts: Sequence[JsonObject]) -> list[str
         if truth(value) is False
         and fold(key) not in told
         and not _tells_of_failure(fold(key))
+        and not _is_not_so(fold(key), value)
         and (not _is_number(value) or fold(key) in _RECOVERABLE)
     ]
 
@@ -150,16 +153,34 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _without_failure(part: JsonObject) -> JsonObject:
-    """It without what a diagnosis says of the failure that it is about, and without a yes that is not wanted."""
+def _without_failure(part: JsonObject, *, nothing_done: bool = True) -> JsonObject:
+    """It without what a diagnosis says of the failure that it is about, and without a yes that is not wanted.
+
+    `nothing_done`: that the call had no effect goes with what is wanted; with its settlement as done it does not.
+    """
     return {
         key: value
         for key, value in part.items()
         if not _tells_of_failure(fold(key))
+        and not _is_not_so(fold(key), value, nothing_done=nothing_done)
         and not (truth(value) is True and fold(key) in _AGREEING)
-        and not (fold(key) in _STATES and fold(value) in _FAILED)
-        and not (fold(key) in WANTING_A_YES and truth(value) is False)
+        and not (fold(key).rpartition("_")[2] in _STATES and fold(value) in _FAILED)
+        and not (nothing_done and fold(key) in _STATES and fold(value) in _NOT_MADE)
+        and not (fold(key).rpartition("_")[2] == "risk" and fold(value) in _SMALL)
     }
+
+
+def _is_not_so(name: str, value: Any, *, nothing_done: bool = True) -> bool:
+    """True of what says that nobody has to be asked, that nothing is to be stopped, or what of the failed call was not so.
+
+    That `valid_parameters` is false is why it failed, and that it `had_effect` is not so lets it be made again.
+    """
+    if truth(value) is not False and spoken(value):
+        return False
+    if name in _NOT_WANTED:
+        return True
+    words = set(name.split("_"))
+    return nothing_done and not words.isdisjoint(_OF_CALLS_MADE) and words.isdisjoint(_OF_LEAVE)
 
 
 def _tells_of_failure(name: str) -> bool:
@@ -171,6 +192,7 @@ _OF_DIAGNOSES = (
     *STEP_FIELDS,
     *(name for names in STEP_FIELDS.values() for name in names),
     *("type", "data", "step_id", "action_id", "tool", "tool_id", "tool_name", "attempt", "attempts"),
+    *("retries", "retry_count", "max_retries", "priority"),
 )
 _OF_CALLS = ("tool_id", *TOOL_ID, "parameters", *PARAMETERS)
 _OF_ACTIONS = (
@@ -183,7 +205,32 @@ _OF_ACTIONS = (
     "confidence",
 )
 _STATES = ("status", "state", "outcome", "result")
-_FAILED = ("failed", "failure", "fail", "error", "errored", "unsuccessful", "incomplete", "invalid")
+_FAILED = (
+    "failed",
+    "failure",
+    "fail",
+    "error",
+    "errored",
+    "unsuccessful",
+    "incomplete",
+    "invalid",
+    "recoverable",
+)
+_NOT_MADE = ("not_executed", "not_made", "not_done", "no_effect")
+_SMALL = ("low", "very_low", "minimal", "small")
+_NOT_WANTED = {
+    *WANTING_A_YES, *INSTEAD_OF_STEPS, "ask_user", *STOPPING, "should_replan", "needs_replan", "need_replan", "needs_replanning",
+    "permanent", "is_permanent",
+}  # fmt: skip
+_OF_CALLS_MADE = frozenset((
+    "parameters", "parameter", "params", "input", "inputs", "effect", "effects", "effective", "idempotent", "had", "was", "were", "made",
+    "executed", "found", "exists", "exist", "available", "duplicate",
+))  # fmt: skip
+_OF_LEAVE = frozenset((
+    "should", "can", "may", "must", "safe", "approved", "approval", "allowed", "permitted", "confirmed", "confirmation", "agreed",
+    "accepted", "authorized", "authorised", "proceed", "again", "retry",
+))  # fmt: skip
+"""A fact about the call is none about the failure with one of these in it: `may_be_made`, `was_approved`."""
 _OF_FAILURES = (
     "error", "error_message", "error_type", "error_code", "error_details", "failure", "failure_reason", "failure_type", "failed",
     "failed_step", "failed_tool", "problem", "problems", "issue", "issues", "symptom", "symptoms", "severity", "impact", "success",
