@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +14,9 @@ from hypothesis import strategies as st
 from run_tasks import FakeTool, Ran, action, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
 
-from replan.testing import virtual_time
+from replan.errors import ToolCallError
+from replan.ports import ModelReply, ModelRequest
+from replan.testing import ScriptedModel, virtual_time
 
 ONCE: dict[str, Any] = {"effect": "once"}
 PAYMENT = {
@@ -152,6 +156,53 @@ def said_to_be_meant(**answers: Any) -> Ran:
         },
         enable_parallel_execution=False,
     )
+
+
+class SlowModel(ScriptedModel):
+    """It thinks for some time."""
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
+        if request.schema_name == "step_reflection":
+            await asyncio.sleep(10)
+        return await super().ask(request, on_text)
+
+
+@pytest.mark.parametrize("secs", [5, 50], ids=["before it was mended", "after that"])
+@pytest.mark.parametrize("marked", [True, False])
+def test_what_stands_for_a_failed_call_stands_for_its_twin(secs: float, *, marked: bool) -> None:
+    asked: list[int] = []
+    paid: list[int] = []
+
+    def pay(parameters: Any) -> int:
+        asked.append(parameters["n"])
+        if len(asked) == 1:
+            raise ToolCallError("n: 1 is closed, take 11", kind="tool")
+        paid.append(parameters["n"])
+        return len(paid)
+
+    again: dict[str, Any] = {"repeat": True} if marked else {}
+    wanted = plan(
+        step("n", "look"),
+        step("m", "slow", parameters={"other": True}),
+        step("a", "pay", parameters={"n": "${n.output.n}"}, **again),
+        step("b", "pay", parameters={"n": "${m.output.n}"}, **again),
+    )
+    tools = {
+        "pay": FakeTool(output=pay, effect="once", delay_secs=1),
+        "look": FakeTool(output={"n": 1}, **READS),
+        "slow": FakeTool(output={"n": 1}, delay_secs=secs, **READS),
+    }
+    model = SlowModel(
+        {"execution_plan": wanted, "step_reflection": reflection("retry_with_params", {"n": 11})}
+    )
+
+    async def main() -> Ran:
+        made = await bench(tools, model=model)
+        return (await made.run(evaluation="steps")).check()
+
+    ran = virtual_time(main())
+    assert len(paid) == (2 if marked else 1)
+    assert ran.statuses()["b" if secs < 10 else "a"] == "succeeded"
 
 
 @pytest.mark.parametrize(

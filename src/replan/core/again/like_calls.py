@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from replan.core.calls.site import Place
 from replan.core.ids import base_of, call_key, split_key
@@ -131,14 +131,39 @@ def twin(state: State, base: str, number: int, place: Place) -> Place | None:
     """
     for other, theirs in state.ledger.others(base, place).items():
         step = state.steps.get(other[0])
-        of_one_list = (other[0], other[1].action_id) == (place[0], place[1].action_id)
-        if step is None or of_one_list or theirs == number:
+        if step is None or _of_one_list(other, place) or theirs == number:
             continue
         call = step.calls.get(other[1])
         begun = call is not None and base_of(call.key) == base and call.status != "failed"
         if begun or _is_asked_for(state, call_key(base, theirs)):
             return other
     return None
+
+
+def planned_twin(state: State, bases: Collection[str], place: Place) -> Place | None:
+    """Another step or action of the plan that was to make the same call as this one, where recovery has since put other words in place of the
+    one or the other: what that has had stands for both. None if there is none. `bases`: every name of this call.
+    """
+    step = state.steps.get(place[0])
+    if step is None or not state.failures:
+        return None
+    if step.healing is not None and place[1] in step.healing.overrides:
+        tries = step.healing.failures(place[1])
+        planned = tries[0].base if tries else ""
+        for other in state.ledger.others(planned, place) if planned else ():
+            by = state.steps.get(other[0])
+            call = by.calls.get(other[1]) if by is not None and not _of_one_list(other, place) else None
+            if call is not None and base_of(call.key) == planned and call.status != "failed":
+                return other
+        return None
+    found = state.mended(bases, step.meant + 1)
+    if found is None or found[0] is step or found[0].step.step_id not in state.steps:
+        return None
+    return found[0].step.step_id, found[1].slot
+
+
+def _of_one_list(one: Place, other: Place) -> bool:
+    return (one[0], one[1].action_id) == (other[0], other[1].action_id)
 
 
 def _is_asked_for(state: State, key: CallKey) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from replan.core.again.changes import behind_a_change
 from replan.core.again.consent import asked_of, too_often
 from replan.core.again.counterparts import done_before, unsaid
-from replan.core.again.like_calls import occurrence, twin
+from replan.core.again.like_calls import occurrence, planned_twin, twin
 from replan.core.again.undone import standing, undone_since
 from replan.core.again.unique import had_already, same_effects
 from replan.core.calls.seals import seal
@@ -150,6 +150,8 @@ def prepare(
     if step.meant > 1 and tool.effect == "once":
         number = standing(step, slot, base, number, state, tools.resolve)
     other = twin(state, base, number, place) if tool.effect == "once" else None
+    if other is None and tool.effect == "once":
+        other = planned_twin(state, {base, *names}, place)
     if other is not None and state.reusable(call_key(base, number), tool, step.step) is not None:
         other = None  # it is answered with what was done, and nothing comes twice
     if other is not None and (text := unmeant(step, slot, tool, other, state, tools)):
