@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from replan.core.plan.fields import STEP_FIELDS
 from replan.core.plan.read import read_plan
+from replan.core.texts_as_json import read_text
 from replan.core.types import Plan
 from replan.errors import PlanInvalid
 
@@ -152,3 +153,17 @@ def test_a_field_of_steps_is_no_field_of_a_plan(name: str) -> None:
     (told,) = faults({"steps": [STEP], name: "said"})
     assert "of" in told or "write" in told
     assert name in told
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"to": "bob", "to": "mallory"}', None),
+        ('[{"a": {"to": 1, "to": true}}]', None),
+        ('{"to": "bob", "to": "bob"}', {"to": "bob"}),
+        ("[1, 2]", [1, 2]),
+        ("no JSON", None),
+    ],
+)
+def test_json_in_a_text_that_gives_a_key_twice_says_nothing(text: str, found: object) -> None:
+    assert read_text(text) == found

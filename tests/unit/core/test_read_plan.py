@@ -143,7 +143,7 @@ def test_what_is_no_plan_is_refused(answer: Any, says: str) -> None:
     [
         (
             {"parameters": "not json"},
-            "step 's': `parameters` is a text that holds no JSON object: 'not json'",
+            "step 's': `parameters` is a text that holds no JSON object with each key once: 'not json'",
         ),
         ({"parameters": "[1]"}, "holds no JSON object"),
         ({"parameters": [1]}, "`parameters` has to be an object, not a list"),

@@ -20,6 +20,7 @@ from replan.core.plan.fields import (
     named_of_plan,
     order_of,
 )
+from replan.core.texts_as_json import read_text
 from replan.core.types import Action, JsonObject, Plan, Step
 from replan.core.words import kind_of
 from replan.errors import PlanInvalid
@@ -140,7 +141,7 @@ def _steps_of(body: Any) -> list[Any]:
         )
         raise PlanInvalid([f"a plan is an object with a list `steps`; this is {kind_of(body)}{has}"])
     steps = body["steps"]
-    read = _parsed(steps) if isinstance(steps, str) else steps
+    read = read_text(steps) if isinstance(steps, str) else steps
     if isinstance(read, list):
         return read
     was = f"a text that holds no list: {steps[:80]!r}" if isinstance(steps, str) else kind_of(steps)
@@ -243,7 +244,7 @@ def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:
 
 
 def _list_of_actions(raw: Any, where: str, faults: list[str]) -> list[Any]:
-    actions = _parsed(raw) if isinstance(raw, str) else raw
+    actions = read_text(raw) if isinstance(raw, str) else raw
     if not isinstance(actions, list):
         faults.append(f"{where}: `actions` has to be a list, not {kind_of(raw)}")
         return []
@@ -286,20 +287,22 @@ def _with_reason(raw: JsonObject) -> JsonObject:
 def _parameters(raw: Any, name: str, where: str, faults: list[str]) -> JsonObject | None:
     if raw == "":
         return {}
-    read = _parsed(raw) if isinstance(raw, str) else raw
+    read = read_text(raw) if isinstance(raw, str) else raw
     if isinstance(raw, str) and isinstance(read, dict):
         read = _clean(read, f"{where}: `parameters`", faults)
     if isinstance(read, dict):
         return read
     if isinstance(raw, str):
-        faults.append(f"{where}: `parameters` is a text that holds no JSON object: {raw[:80]!r}")
+        faults.append(
+            f"{where}: `parameters` is a text that holds no JSON object with each key once: {raw[:80]!r}"
+        )
     else:
         faults.append(f"{where}: `parameters` has to be an object, not {kind_of(raw)}")
     return None
 
 
 def _names(raw: Any, name: str, where: str, faults: list[str]) -> tuple[str, ...]:
-    if isinstance(raw, str) and isinstance(listed := _parsed(raw), list):
+    if isinstance(raw, str) and isinstance(listed := read_text(raw), list):
         raw = listed
     if isinstance(raw, str):
         raw = [part.strip() for part in raw.strip("[]").split(",") if part.strip()]
@@ -400,13 +403,6 @@ def _text(raw: Any) -> str:
         return str(raw).strip()
     except ValueError:  # a number of thousands of digits
         return ""
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _clean(value: Any, where: str, faults: list[str], depth: int = 0) -> Any:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from replan.core.references.paths import MAX_LENGTH, check_path, parsed, quote_keys
+from replan.core.texts_as_json import read_text
 from replan.core.walk import every
 
 ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -343,10 +344,7 @@ def listed(text: str) -> list[Any] | None:
     """The list that a `for_each` is where it names its items itself, as JSON; None if it is none."""
     if not text.startswith("["):
         return None
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    found = read_text(text)
     return found if isinstance(found, list) else None
 
 
