@@ -295,12 +295,13 @@ def replan(spec: dict[str, Any], **options: Any) -> Any:
                 "max_running_tasks": spec.get("most"),
             },
             "orchestrator": {"max_concurrent_tasks": spec.get("places", 10)},
+            "approval": {"mode": spec.get("approval", "never")},
+            "tools": {"rules": spec.get("rules", {})},
         }
     )
     made = tools(Path(spec["folder"]), spec.get("tools") or [])
-    return Replan(
-        tools=made, db=spec["address"], settings=settings, evaluation="steps", interactive=True, **options
-    )
+    asked = {"interactive": spec.get("interactive", True)}
+    return Replan(tools=made, db=spec["address"], settings=settings, evaluation="steps", **asked, **options)
 
 
 async def _work(spec: dict[str, Any]) -> None:

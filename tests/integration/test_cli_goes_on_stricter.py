@@ -160,6 +160,40 @@ def test_where_nobody_can_be_asked_nothing_is_lost_by_a_configuration_that_asks(
     assert "give --approve never to go on as it was begun" in refused.stderr
 
 
+RULE = "[tools.rules.note]\nrequires_approval = true\n"
+
+
+@pytest.mark.parametrize("strict", [STRICT, RULE], ids=["approval", "rules"])
+def test_a_task_that_nobody_is_asked_about_goes_on_as_it_was_begun_when_somebody_says_so(
+    place: Path, strict: str
+) -> None:
+    plan = {"steps": [{**PLAN["steps"][0], "requires_approval": False}, PLAN["steps"][1]]}
+    (place / "plan.json").write_text(json.dumps(plan))
+    ends = "\n    import os, signal, pathlib\n    if not pathlib.Path('on').exists(): os.kill(os.getpid(), signal.SIGKILL)"
+    (place / "tools.py").write_text(TOOLS + LOOK.replace('"""Look."""', '"""Look."""' + ends))
+    how = ("--plan", "plan.json", "--evaluation", "steps", "--tools", "tools.py", "--no-interactive")
+    assert command(place, "run", "do it", "--task-id", "t", *how).returncode == -9
+    (place / "on").touch()
+    (place / "config.toml").write_text(strict)
+    before = log(place)
+    refused = resume(place, away=False)
+    assert refused.returncode == 2
+    assert "wants a person's yes to calls of 'note'" in refused.stderr
+    assert "give --approve never to go on as it was begun" in refused.stderr
+    assert log(place) == before, "it is not gone on with, nor ended"
+    done = resume(place, "--approve", "never", away=False)
+    assert (done.returncode, noted(place)) == (0, "two\n"), done.stderr
+
+
+def test_a_rule_that_asks_is_told_where_a_person_can_be_asked(place: Path) -> None:
+    begun(place)
+    (place / "config.toml").write_text(RULE)
+    waits = resume(place, away=False)
+    assert waits.returncode == 5, waits.stderr
+    assert "what needs a person's yes by it needs that" in waits.stderr
+    assert "as it was begun" not in waits.stderr
+
+
 def test_a_tool_that_is_denied_here_is_said_to_be(place: Path) -> None:
     begun(place)
     (place / "config.toml").write_text('[tools]\ndeny = ["note"]\n')

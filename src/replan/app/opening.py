@@ -45,6 +45,7 @@ async def opened(
     ask: Ask | None,
     record_tells: bool,
     secrets: KnownSecrets,
+    approval: str,
 ) -> Running:
     """Open them; `closing` closes them again: last in, first out, each whatever becomes of the others."""
     store = open_store(db, settings)
@@ -79,7 +80,7 @@ async def opened(
         service.drive, limits.max_concurrent_tasks, service.hear_cancel, still=parts.under_way.still_secs,
         lend_after=lend_after, asleep=service.until_it_goes_on, elsewhere=service.driven_elsewhere,
     )  # fmt: skip
-    running = Running(service, engine, models, announcer, queue, by_workers=by_workers)
+    running = Running(service, engine, models, announcer, queue, by_workers=by_workers, approval=approval)
     closing.callback(service.overhearing.close)
     closing.push_async_callback(running.aclose)
     tidying = Tidying(store, settings.store.retention_days, parts.clock.now)

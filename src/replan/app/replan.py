@@ -145,7 +145,7 @@ class Replan(Keeping, Intervening):
         async with contextlib.AsyncExitStack() as closing:
             self._running = await opened(
                 closing, self._db, self.settings, self._catalog, self._models, self._announcer,
-                ask=self._ask, record_tells=self._record_in_prompts, secrets=self.secrets,
+                ask=self._ask, record_tells=self._record_in_prompts, secrets=self.secrets, approval=self._policy.approval,
             )  # fmt: skip
             self._closing = closing.pop_all()
 

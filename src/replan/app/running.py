@@ -22,11 +22,12 @@ from replan.engine.local import LocalEngine
 from replan.engine.procrastinate.queue import Queue
 from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
 from replan.run.service.announcer import Announcer
-from replan.run.service.for_workers import begun_of_fork, work_left, work_of_fork
+from replan.run.service.for_workers import begun_of_fork, check_asked, work_left, work_of_fork
 from replan.run.service.forking import Forking
 from replan.run.service.submission import Submission, check_submission
 from replan.run.service.tasks import Service
 from replan.run.service.typed import answer_check
+from replan.run.service.unasked import asked_here
 from replan.run.session.answer_checks import AnswerCheck
 from replan.run.session.stops import HandedOver
 from replan.wiring import Models, need_queue
@@ -48,8 +49,13 @@ class Running:
         queue: Queue | None = None,
         *,
         by_workers: bool = False,
+        approval: str = "never",
     ) -> None:
-        """`queue`: of the database, where it can have one. `by_workers`: what is submitted here waits there."""
+        """`queue`: of the database, where it can have one. `by_workers`: what is submitted here waits there.
+
+        `approval`: which calls need a person's yes by what is configured here.
+        """
+        self.approval = approval
         self._service = service
         self._engine = engine
         self._models = models
@@ -257,6 +263,8 @@ class Running:
         if summary.held and self.engine.driving(task_id) is None:
             raise TaskHeld(f"task {task_id!r} is being driven by another process")
         state = await self.service.check_resumable(task_id)
+        parts = self.service.parts
+        await check_asked(state, parts.store, asked_here(parts.tools.specs(), self.approval))
         plans = state.plan is None and not (state.submitted is not None and state.submitted.plan is not None)
         judges = state.evaluation is None and state.policy.evaluation == "model"
         await self._load_models(plans=plans, judges=judges)

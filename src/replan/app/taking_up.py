@@ -112,8 +112,8 @@ async def _taken(
     work = to_take(await store.read(task_id))
     if work is not None and work.needs.answer is not None:
         await look([work.needs.answer])
-    if work is None or not work.needs.met_by(offers()):
-        return False
+    if work is None or next(work.needs.missing(offers()), None) is not None:
+        return False  # one that is asked about here only waits in the queue: whoever asks nobody takes it, and everybody sees why
     await queue.wake(task_id, work)
     return True
 

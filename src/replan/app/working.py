@@ -17,6 +17,7 @@ from replan.core.limits.needs import FORKS, Needs
 from replan.errors import InputError, ReplanError
 from replan.run.service.for_workers import checked_queue
 from replan.run.service.typed import answer_check
+from replan.run.service.unasked import asked_here
 from replan.run.waits.beginning import waits_of
 from replan.tools.catalog.catalog import Catalog
 from replan.wiring import Models, driver_name, need_queue
@@ -66,7 +67,14 @@ async def work_off(
     def offers() -> Needs:
         waits = waits_of(running.service.parts.tools)
         tools = (*(spec.id for spec in (*catalog.specs(), *waits)), FORKS)
-        return Needs(tools=tools, models=_that_open(models), endpoint=models.endpoint, answers=answers.here())
+        asks = tuple(asked_here(running.service.parts.tools.specs(), running.approval))
+        return Needs(
+            tools=tools,
+            models=_that_open(models),
+            endpoint=models.endpoint,
+            answers=answers.here(),
+            asks=asks,
+        )
 
     answers = _Answers()
 

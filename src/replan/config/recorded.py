@@ -77,18 +77,25 @@ class GoesOn(NamedTuple):
 
 
 def going_on(
-    log: JsonObject, own: Settings, sections: Collection[str] = SECTIONS, *, trusted: bool = True
+    log: JsonObject,
+    own: Settings,
+    sections: Collection[str] = SECTIONS,
+    *,
+    trusted: bool = True,
+    rules: bool = True,
 ) -> GoesOn:
     """The log's settings in these sections, with what only the configuration here has: keys, passwords, and what it forbids.
 
     `trusted`: the log is this database's own. Of another the environment here is shown nothing, unless the configuration here
-    has the very same entry. `InputError` for what the log had to leave a secret out of, where the configuration here has no such entry.
+    has the very same entry. `rules`: what needs a person's yes by those of the configuration here needs it. `InputError` for what the log had to leave a secret out of, where the configuration here has no such entry.
     """
     changes: dict[str, Section] = {}
     if "llm" in sections:
         changes["llm"] = _section("llm", Llm, log, own.llm, keep=_NOT_OF_LLM)
     if "tools" in sections:
-        changes["tools"] = _restricted(_section("tools", Tools, log, own.tools, trusted=trusted), own.tools)
+        changes["tools"] = _restricted(
+            _section("tools", Tools, log, own.tools, trusted=trusted), own.tools, rules=rules
+        )
     if "tool_service" in sections:
         service = _section("tool_service", ToolService, log, own.tool_service, keep=_NOT_OF_SERVICE)
         there, here = (
@@ -200,15 +207,15 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(one)
 
 
-def _restricted(tools: Tools, own: Tools) -> Tools:
-    """What is forbidden here, and what needs a person's yes here, stays so, whatever a log says."""
-    rules = dict(tools.rules)
+def _restricted(tools: Tools, own: Tools, *, rules: bool) -> Tools:
+    """What is forbidden here, and with `rules` what needs a person's yes here, stays so, whatever a log says."""
+    found = dict(tools.rules)
     for pattern, rule in own.rules.items():
-        if rule.requires_approval:  # last: the later over the earlier
-            known = rules.pop(pattern, ToolRuleTable())
-            rules[pattern] = known.model_copy(update={"requires_approval": True})
+        if rules and rule.requires_approval:  # last: the later over the earlier
+            known = found.pop(pattern, ToolRuleTable())
+            found[pattern] = known.model_copy(update={"requires_approval": True})
     deny = (*tools.deny, *(pattern for pattern in own.deny if pattern not in tools.deny))
-    stricter = {"deny": deny, "rules": rules}
+    stricter = {"deny": deny, "rules": found}
     return tools.model_copy(
         update={key: value for key, value in stricter.items() if value != getattr(tools, key)}
     )

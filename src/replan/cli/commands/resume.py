@@ -101,7 +101,7 @@ def resume(
         )
         replan = opened.replan
         async with replan:
-            check_askable(opened.chosen.approval, approve, state, replan.service.parts.tools)
+            check_askable(settings, approve, state, begun, replan.service.parts.tools)
             if instead := await opened.instead():
                 await replan.service.give_instead(found, instead)
             result = await to_the_end(
@@ -156,10 +156,11 @@ def _hand_on(task_ids: list[str], config: Path | None, db: str | None, reason: s
             async def go_on(found: str) -> str:
                 one = await standing(replan, await replan.summary(found))
                 await replan.hand_on(found, reason, by)
+                why = await replan.why_waiting(found)
                 if one.row.status == "waiting" and set(one.waits_for) & {"person", "callback", "time"}:
-                    return f"{found} is {one.stands} still; see {again('tasks', 'show', found)}"
-                why = await replan.why_waiting(found) or "a worker goes on with it"
-                return f"{found}: {why}; watch it with: {again('tasks', 'watch', found)}"
+                    rest = f": {why}" if why else ""
+                    return f"{found} is {one.stands} still{rest}; see {again('tasks', 'show', found)}"
+                return f"{found}: {why or 'a worker goes on with it'}; watch it with: {again('tasks', 'watch', found)}"
 
             return await for_each(replan, task_ids, go_on)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from replan.cli.terminal.stricter_here import approval_of, told_of
+from replan.cli.terminal.stricter_here import approval_of, as_begun, told_of
 from replan.core.begun import Begun, destinations, proof_of, proof_of_config
 from replan.errors import InputError
 
@@ -73,7 +73,9 @@ def going_on(
     sections = [name for name in SECTIONS if not (elsewhere and name == "llm")]
     trusted = begun.config is None or begun.config_proof == proof_of_config(seal_key, begun.config)
     settings, changed = (
-        (own, ()) if begun.config is None else merged(begun.config, own, sections, trusted=trusted)
+        (own, ())
+        if begun.config is None
+        else merged(begun.config, own, sections, trusted=trusted, rules=not as_begun(given.approve, policy))
     )
     tools = list(given.tools) or _tools_of(begun, calls=calls)
     endpoint, model = given.endpoint, given.model
@@ -93,7 +95,7 @@ def going_on(
         settings = _with_key(begun, settings, own, wanted, seal_key)
     told = [_line(begun, given, settings, replay, models=asks and not elsewhere)]
     approval = approval_of(own, given.approve, policy)
-    told += told_of(changed, own, given.approve, approval)
+    told += told_of(changed, own, given.approve, approval, rules=not as_begun(given.approve, policy))
     lines = [line for line in told if line]
     return GoingOn(settings, tools, choice, endpoint, given.key, replay, lines, approval)
 

@@ -9,11 +9,17 @@ from replan.errors import InputError
 
 if TYPE_CHECKING:
     from replan.config import Settings
+    from replan.core.begun import Begun
     from replan.core.limits.policy import Policy
     from replan.core.state.task import State
     from replan.ports import Tools
 
-_APPROVAL, _DENY = "[approval] mode", "[tools] deny"
+_APPROVAL, _DENY, _RULES = "[approval] mode", "[tools] deny", "[tools] rules"
+
+
+def as_begun(given: str | None, policy: Policy) -> bool:
+    """Whether somebody has said that a task which was begun where nobody is asked goes on so, whatever is configured here."""
+    return not policy.interactive and given == policy.approval
 
 
 def approval_of(own: Settings, given: str | None, policy: Policy) -> str | None:
@@ -25,8 +31,10 @@ def approval_of(own: Settings, given: str | None, policy: Policy) -> str | None:
     return own.approval.mode if stricter_approval(own.approval.mode, policy.approval) else None
 
 
-def told_of(changed: Sequence[str], own: Settings, given: str | None, approval: str | None) -> Iterator[str]:
-    """Which keys say otherwise here, and which of them count."""
+def told_of(
+    changed: Sequence[str], own: Settings, given: str | None, approval: str | None, *, rules: bool
+) -> Iterator[str]:
+    """Which keys say otherwise here, and which of them count. `rules`: those that want a person's yes do."""
     counts = set()
     if approval is not None and given is None:
         counts.add(_APPROVAL)
@@ -34,6 +42,9 @@ def told_of(changed: Sequence[str], own: Settings, given: str | None, approval: 
     if own.tools.deny and _DENY in changed:
         counts.add(_DENY)
         yield f"{_DENY} of the configuration here says otherwise: what it forbids stays forbidden"
+    if rules and _RULES in changed and any(rule.requires_approval for rule in own.tools.rules.values()):
+        counts.add(_RULES)
+        yield f"{_RULES} of the configuration here says otherwise: what needs a person's yes by it needs that"
     if others := [key for key in changed if key not in counts]:
         yield (
             f"the configuration here says otherwise of {', '.join(others)}: the task goes on as it was begun "
@@ -49,20 +60,20 @@ def told_of_approval(approval: str) -> str:
     )
 
 
-def check_askable(approval: str | None, given: str | None, state: State, tools: Tools | None) -> None:
+def check_askable(own: Settings, given: str | None, state: State, begun: Begun, tools: Tools | None) -> None:
     """`InputError` where calls would not be made, since nobody could be asked for a yes that is wanted here only. `tools`: None if it
     is not known what they are."""
-    from replan.core.limits.policy import asks_about
-    from replan.run.service.resumable import tools_needed
+    from replan.core.limits.policy import stricter_approval
+    from replan.run.service.unasked import asked_here, made_unasked, why_left
 
-    if approval is None or given is not None or state.policy.interactive:
+    if given is not None:
         return
-    needed = tools_needed(state)
+    unasked, mode = made_unasked(state, begun), own.approval.mode
     if tools is not None:
-        needed = [name for name in needed if (tool := tools.resolve(name)) and asks_about(approval, tool)]
-    if needed:
-        raise InputError(
-            f'{_APPROVAL} = "{approval}" of the configuration here wants a person\'s yes to calls of '
-            f"{', '.join(map(repr, needed[:5]))}, and task {state.task_id!r} was begun where nobody is asked, so that they would not be "
-            f"made: give --approve {state.policy.approval} to go on as it was begun"
-        )
+        found = filter(None, map(tools.resolve, unasked))
+        asked = asked_here(found, mode)
+    else:
+        asked = list(unasked) if stricter_approval(mode, state.policy.approval) else []
+    if asked:
+        why = why_left(asked, "here", f"give --approve {state.policy.approval} to go on as it was begun")
+        raise InputError(f"task {state.task_id!r}: {why}")

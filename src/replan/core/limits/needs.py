@@ -30,6 +30,12 @@ class Needs(Frozen):
     """The type whose validators its answer has to pass (`run.service.typed`)."""
     answers: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Those that a worker could import, of the ones that it was asked for."""
+    unasked: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Tools that a task which was begun where nobody is asked may call without a person's yes."""
+    approval: str = Field(default="never", exclude_if=lambda value: value == "never")
+    """To which calls a yes is wanted by what it was begun with."""
+    asks: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Those to whose calls a worker's configuration wants one."""
 
     def missing(self, offers: Needs) -> Iterator[str]:
         """What of it the offers do not have, in words."""
@@ -54,8 +60,12 @@ class Needs(Frozen):
                 else "models without an endpoint of their own"
             )
 
+    def asked_by(self, offers: Needs) -> list[str]:
+        """Tools that it would call without a person's yes, and to whose calls one is wanted there."""
+        return [tool for tool in self.unasked if tool in offers.asks]
+
     def met_by(self, offers: Needs) -> bool:
-        return next(self.missing(offers), None) is None
+        return next(self.missing(offers), None) is None and not self.asked_by(offers)
 
 
 class Work(Frozen):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from replan.core.tools.versions import ToolVersion
 from replan.core.types import Frozen, JsonObject, Step, ToolSpec
 from replan.errors import InputError
 
@@ -82,7 +83,7 @@ def needs_approval(policy: Policy, step: Step, tool: ToolSpec) -> bool:
     return step.requires_approval or tool.requires_approval or asks_about(policy.approval, tool)
 
 
-def asks_about(mode: str, tool: ToolSpec) -> bool:
+def asks_about(mode: str, tool: ToolSpec | ToolVersion) -> bool:
     """True if that mode alone has a person agree to calls of the tool."""
     return mode == "all" or (mode == "destructive" and tool.effect == "once")
 

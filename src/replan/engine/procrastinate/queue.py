@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from replan.core.limits.needs import Needs, Work
 from replan.errors import InputError
 from replan.ports import Ask, Database
+from replan.run.service.unasked import by_command, why_left
 
 T = TypeVar("T")
 
@@ -136,7 +137,7 @@ class Queue:
         workers, refused = await self.workers(), rows[0]["refused"] or ""
         if refused and any(worker.alive and worker.serves(queue) for worker in workers):
             return str(refused)
-        return why_not(queue, needs, workers) or busy(queue, needs, workers)
+        return why_not(queue, needs, workers, task_id) or busy(queue, needs, workers)
 
 
 async def workers_in(ask: Ask) -> list[Worker]:
@@ -168,7 +169,7 @@ async def oldest_in(ask: Ask) -> float | None:
     return rows[0]["secs"] if rows else None
 
 
-def why_not(queue: str, needs: Needs, workers: list[Worker]) -> str:
+def why_not(queue: str, needs: Needs, workers: list[Worker], task_id: str = "ID") -> str:
     """Why none of the workers takes a task that waits in this queue for what it needs; empty: one may."""
     living = [worker for worker in workers if worker.alive]
     if not living:
@@ -177,8 +178,13 @@ def why_not(queue: str, needs: Needs, workers: list[Worker]) -> str:
     if not serving:
         return f"no worker serves the queue {queue!r}: start one with `replan worker --queues {queue}`"
     lacking = [list(needs.missing(worker.offers)) for worker in serving]
-    if not all(lacking):
-        return ""
+    able = [worker for worker, lacks in zip(serving, lacking, strict=True) if not lacks]
+    if able:
+        asked = min((needs.asked_by(worker.offers) for worker in able), key=len)
+        whose = (
+            "of this worker" if len(able) == 1 else f"of each of the {len(able)} workers that could take it"
+        )
+        return why_left(asked, whose, by_command(task_id, needs.approval)) if asked else ""
     nearest = min(lacking, key=len)
     shown = ", ".join(nearest[:5]) + (f" and {len(nearest) - 5} more" if len(nearest) > 5 else "")
     whose = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from replan.core.begun import Begun, begun_with
@@ -15,6 +15,7 @@ from replan.ports import EventLog, Tools
 from replan.run.service.forking import Forking
 from replan.run.service.resumable import tools_needed
 from replan.run.service.submission import Submission
+from replan.run.service.unasked import by_command, made_unasked, why_left
 
 MOST_QUEUE = 64
 
@@ -59,21 +60,38 @@ def work_left(state: State, begun: Begun) -> Work:
     submitted = state.submitted
     if submitted is None:
         return Work()
+    given: list[str] = []
     if state.plan is not None:
         planned = tools_needed(state)
     elif submitted.plan is not None:
-        planned = list(_tools_in(submitted.plan))
+        planned = given = list(_tools_in(submitted.plan))
     else:
         planned = tools_needed(state) or list(begun.ids or ())
+    unasked = made_unasked(state, begun, given)
     if state.fork is not None:
-        planned.append(FORKS)
+        planned = [*planned, FORKS]
     needs = Needs(
         tools=tuple(sorted(set(planned))),
         models=dict(sorted(begun.models.items())) if state.modelled else {},
         endpoint=begun.endpoint if state.modelled else None,
         answer=begun.answer_type,
+        unasked=tuple(sorted(unasked)),
+        approval=state.policy.approval if unasked else "never",
     )
     return Work(needs=needs)
+
+
+async def check_asked(state: State, log: EventLog, asked: Sequence[str]) -> None:
+    """`InputError` for a task that was begun without workers where nobody is asked, and that may call what a person is `asked` about here."""
+    if state.policy.interactive or not asked:
+        return
+    task_id = state.name.task_id
+    records = await log.read(task_id)
+    if not isinstance(first := records[0].event, TaskSubmitted) or WORK in first.settings:
+        return
+    needs = work_left(state, begun_with(records)).needs
+    if found := needs.asked_by(Needs(asks=tuple(asked))):
+        raise InputError(why_left(found, "here", by_command(task_id, needs.approval)))
 
 
 async def work_of_fork(
@@ -97,7 +115,9 @@ async def work_of_fork(
     names: Iterable[str] = before.needs.tools if wanted.plan is None else _tools_in(wanted.plan)
     if tools is not None and plans:
         names = [spec.id for spec in tools.specs()]
-    needs = before.needs.model_copy(update={"tools": tuple(sorted({*names, FORKS}))})
+    needs = before.needs.model_copy(
+        update={"tools": tuple(sorted({*names, FORKS})), "unasked": (), "approval": "never"}
+    )
     asks = plans or (wanted.policy or state.policy).evaluation == "model"
     if asks and (begun is not None or not needs.models):
         begun = begun or begun_with(records)

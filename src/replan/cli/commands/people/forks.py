@@ -84,7 +84,7 @@ def fork(
     from replan.cli.terminal.opening import open_stored, settings_of
     from replan.cli.terminal.stricter_here import approval_of, check_askable, told_of_approval
     from replan.config.whoever import whoever
-    from replan.core.begun import begun_with
+    from replan.core.begun import Begun, begun_with
     from replan.run.service.for_workers import work_of_fork
     from replan.run.service.forking import Forking
     from replan.wiring import database
@@ -111,7 +111,7 @@ def fork(
             asked = approve if judge else approval_of(settings, approve, place[1].policy)
             if asked and not anew and approve is None and not place[1].policy.interactive:
                 if detach or by_workers:
-                    check_askable(asked, approve, place[1], None)
+                    check_askable(settings, approve, place[1], Begun(), None)
                 asked = None  # whether anybody has to be asked is seen below, as it is resumed
             changes: Any = {"approval": asked, "evaluation": evaluation}
             changes = {name: value for name, value in changes.items() if value is not None}
@@ -138,7 +138,8 @@ def fork(
                 db=str(database(db if db is not None else settings.database_service.connection_string)),
             )  # fmt: skip
             async with opened.replan as replan:
-                check_askable(asked, approve, place[1], replan.service.parts.tools)
+                if not judge:
+                    check_askable(settings, approve, place[1], begun, replan.service.parts.tools)
                 made = await _with_what_is_given(replan, origin, wanted, place, opened, by_workers=by_workers)
         finally:
             os.chdir(here)

@@ -1,0 +1,64 @@
+"""Tasks that were begun where nobody is asked, and go on where a person's yes is wanted to more calls.
+
+Such a call could not be made, and the task would end for it: it is not gone on with there before somebody says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from replan.core.begun import Begun
+from replan.core.limits.policy import asks_about
+from replan.core.state.task import State
+from replan.core.types import ToolSpec
+from replan.core.waits.tools import tools_of
+from replan.run.service.resumable import tools_needed
+
+
+def by_command(task_id: str, approval: str) -> str:
+    """What goes on with such a task as it was begun."""
+    return f"`replan tasks resume {task_id} --approve {approval}` goes on with it as it was begun"
+
+
+def made_unasked(state: State, begun: Begun, named: Iterable[str] = ()) -> tuple[str, ...]:
+    """The tools that it may call from here on without a person's yes; none where a person can be asked.
+
+    `named`: those of a plan that was given, and has not been read yet.
+    """
+    ends = state.cancel is not None and not state.cancel.until_resumed
+    if state.policy.interactive or ends:
+        return ()
+    if state.plan is None:
+        found = [*named, *tools_needed(state)] or list(begun.ids or ())
+    else:
+        found = [
+            name
+            for step in state.steps.values()
+            if not step.closed and not step.step.requires_approval
+            for name in tools_of(step.step)
+        ]
+        if state.heals or state.reflects:  # it may be planned anew, with any of them
+            found += [tool.tool_id for tool in state.selection.tools] if state.selection else begun.ids or ()
+    return tuple(name for name in dict.fromkeys(found) if not _asked_before(state, name))
+
+
+def _asked_before(state: State, name: str) -> bool:
+    """Its calls need a yes already, by what the task was begun with."""
+    tool = state.made_with.tools.get(name) if state.made_with is not None else None
+    if tool is None:
+        return state.policy.approval == "all"
+    return tool.requires_approval or asks_about(state.policy.approval, tool)
+
+
+def asked_here(tools: Iterable[ToolSpec], mode: str) -> list[str]:
+    """Those of the tools to whose calls a person's yes is wanted here: by their rules, or by the mode of `[approval]`."""
+    return [tool.id for tool in tools if tool.requires_approval or asks_about(mode, tool)]
+
+
+def why_left(asked: Sequence[str], whose: str, how: str) -> str:
+    """Why a task is not gone on with there, and what somebody may say."""
+    shown = ", ".join(map(repr, asked[:5])) + (f" and {len(asked) - 5} more" if len(asked) > 5 else "")
+    return (
+        f"the configuration {whose} wants a person's yes to calls of {shown} ([approval] mode, [tools.rules] requires_approval), and it was "
+        f"begun where nobody is asked, so that they would not be made: {how}"
+    )

@@ -1,0 +1,75 @@
+"""A task that was begun without workers, where nobody is asked, beside a worker whose configuration wants a person's yes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from workers_here import Here, ended, submitted
+
+from workers import step
+
+pytestmark = pytest.mark.anyio
+
+STRICT: dict[str, dict[str, Any]] = {
+    "approval": {"approval": "destructive"},
+    "rules": {"rules": {"do": {"requires_approval": True}}},
+}
+
+
+@pytest.mark.parametrize("how", STRICT)
+async def test_such_a_worker_leaves_it_alone_and_says_what_to_do_and_another_goes_on(
+    here: Here, how: str
+) -> None:
+    async with here.replan(kind="local", interactive=False) as gone:
+        await submitted(gone, step("a", "hold"), step("b", "do", "a"), task_id="t")
+        await here.arrives()
+        await submitted(gone, step("a", "hold"), step("b", "nap", "a"), task_id="asked_nothing")
+        await here.arrives()
+    async with here.worker(spec={"takeover": 0.6, **STRICT[how]}) as worker:
+        (await here.arrives()).let_go()
+        assert (await ended(worker, "asked_nothing")).is_success
+        await here.until("SELECT queue IS NOT NULL AS q FROM task WHERE task_id = 't'", "t\n")
+        why = await worker.why_waiting("t")
+        assert "the configuration of this worker wants a person's yes to calls of 'do'" in why
+        assert "`replan tasks resume t --approve never`" in why
+        (line,) = [one for one in await worker.waiting_lines() if one.why]
+        assert "`replan tasks resume ID --approve never`" in line.why
+        async with here.worker() as other:
+            (await here.arrives()).let_go()
+            assert (await ended(other, "t")).is_success
+    assert here.done() == ["a", "a", "b"]
+
+
+async def test_it_gives_back_one_that_it_was_given_by_what_its_log_said_before(here: Here) -> None:
+    async with here.replan(kind="local", interactive=False) as gone:
+        await submitted(gone, step("a", "hold"), step("b", "do", "a"), task_id="t")
+        await here.arrives()
+        store = gone.service.parts.store
+        assert store is not None
+    async with here.replan(interactive=False) as handing:
+        await handing.hand_on("t")
+    here.sql("UPDATE need SET needs = (needs::jsonb - 'unasked')::text")  # as an older release has it
+    async with here.worker(spec={"takeover": 0.6, **STRICT["approval"]}) as worker:
+        await here.until("SELECT refused IS NOT NULL AS r FROM task WHERE task_id = 't'", "t\n")
+        assert "--approve never" in await worker.why_waiting("t")
+        assert (await worker.summary("t")).status == "executing"
+    assert here.done() == []
+
+
+async def test_what_was_submitted_for_workers_is_driven_with_what_it_was_submitted_with(here: Here) -> None:
+    async with here.worker(spec={"approval": "destructive"}) as worker:
+        async with here.replan(interactive=False) as submitting:
+            await submitted(submitting, step("a", "do"), task_id="t")
+        assert (await ended(worker, "t")).is_success
+    assert here.done() == ["a"]
+
+
+async def test_one_that_was_begun_with_as_much_to_ask_goes_on_as_it_was_begun(here: Here) -> None:
+    async with here.replan(kind="local", interactive=False, approval="destructive") as gone:
+        await submitted(gone, step("a", "hold"), step("b", "do", "a"), task_id="t")
+        await here.arrives()
+    async with here.worker(spec=STRICT["approval"]) as worker:
+        (await here.arrives()).let_go()
+        assert not (await ended(worker, "t")).is_success, "nobody can be asked, as from its beginning"
+    assert here.done() == ["a"]
