@@ -246,6 +246,13 @@ class StaleWriter(StoreError):
     """A newer driver has claimed the task: this one must stop and touch nothing."""
 
 
+class NotHeard(StoreError):
+    """People have written to the task what its driver has not heard: that comes before what was to be appended."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"people have written to task {task_id!r} what its driver has not heard yet")
+
+
 class TaskHeld(StoreError):
     """Another living process drives the task."""
 

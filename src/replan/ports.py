@@ -449,10 +449,12 @@ class EventLog(Protocol):
         ts: float,
         round: int,
         artifacts: Sequence[NewArtifact] = (),
+        heard: int | None = None,
     ) -> asyncio.Future[Appended]:
         """Queue events in order, all or none; done when they are durable. `StaleWriter` if fenced out.
 
-        Some may stand for two (`core.plain_calls.spelled_out`): the log has each by itself.
+        Some may stand for two (`core.plain_calls.spelled_out`): the log has each by itself. `heard`: only if nobody has written to the
+        task after that event; else `NotHeard`, nothing of it is written, and the claim holds on.
         """
         ...
 

@@ -28,8 +28,17 @@ from replan.core.events import (
 )
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import Failure, Fault
-from replan.errors import InputError, StaleWriter, StoreError, TaskEnded, TaskExists, TaskHeld, TaskNotFound
-from replan.ports import Claim, Content, NewArtifact, Store, TaskSummary
+from replan.errors import (
+    InputError,
+    NotHeard,
+    StaleWriter,
+    StoreError,
+    TaskEnded,
+    TaskExists,
+    TaskHeld,
+    TaskNotFound,
+)
+from replan.ports import Appended, Claim, Content, NewArtifact, Store, TaskSummary
 from replan.store.postgres.store import PostgresStore
 from replan.store.sqlite import SqliteStore
 from replan.testing.store import MemoryStore
@@ -439,6 +448,59 @@ async def test_a_signal_needs_no_claim_and_does_not_make_the_driver_stale(store:
     assert record == Record(3, "t", 3.0, 4, CancelRequested(reason="enough"))
     assert (await store.read("t"))[-1] == record
     assert await add(store, claim, StepReady(step_id="s")) == (4, 4)
+
+
+@pytest.mark.parametrize("before", [0, 1, 3], ids=lambda n: f"{n} appends on their way")
+async def test_an_end_is_not_written_behind_what_its_driver_has_not_heard(store: Store, before: int) -> None:
+    claim = await claimed(store)
+    heard = (await store.signal("t", CancelRequested(reason="heard"), 2.0)).seq
+    said = (await store.signal("t", CancelRequested(reason="just now"), 3.0)).seq
+
+    queued = [store.append(claim, steps(n, 1), ts=4.0, round=1) for n in range(before)]
+    end = store.append(
+        claim, [RoundCompleted(round=1), TaskFailed(failure=FAILURE)], ts=4.0, round=1, heard=heard
+    )
+    with pytest.raises(NotHeard, match="'t'"):
+        await end
+    await asyncio.gather(*queued)
+
+    records = await store.read("t")
+    assert [record.type for record in records[said:]] == ["step_ready"] * before, "nothing of it"
+    assert (await store.summary("t")).status not in ("failed", "succeeded")
+    assert await add(store, claim, StepReady(step_id="s")) == (said + before + 1,) * 2, "the claim holds on"
+    own = len(records) + 1
+    assert tuple(await store.append(claim, [TaskFailed(failure=FAILURE)], ts=5.0, round=1, heard=said)) == (
+        own + 1,
+        own + 1,
+    ), "what its driver writes itself is heard"
+    assert (await store.summary("t")).status == "failed"
+
+
+async def test_of_an_end_and_of_what_people_write_meanwhile_one_is_refused(store: Store) -> None:
+    for n in range(20):
+        claim = await claimed(store, task_id := f"t{n}")
+        end = [TaskFailed(failure=FAILURE)]
+        said, ended = await asyncio.gather(
+            store.signal(task_id, CancelRequested(reason="stop"), 3.0),
+            store.append(claim, end, ts=4.0, round=1, heard=1),
+            return_exceptions=True,
+        )
+        kinds = [record.type for record in await store.read(task_id)]
+        if isinstance(said, TaskEnded):
+            assert (tuple(ended), kinds) == ((2, 2), ["task_submitted", "task_failed"])  # type: ignore[arg-type]
+        else:
+            assert isinstance(ended, NotHeard)
+            assert kinds == ["task_submitted", "cancel_requested"]
+
+
+async def test_what_is_refused_keeps_no_other_task_out(store: Store) -> None:
+    claims = [await claimed(store, f"t{n}") for n in range(5)]
+    await store.signal("t2", CancelRequested(), 3.0)
+
+    ends = [store.append(one, [TaskFailed(failure=FAILURE)], ts=4.0, round=1, heard=1) for one in claims]
+    done = await asyncio.gather(*ends, return_exceptions=True)
+
+    assert [type(one) for one in done] == [Appended, Appended, NotHeard, Appended, Appended]
 
 
 async def test_only_what_people_write_can_be_signalled(store: Store) -> None:

@@ -32,6 +32,7 @@ class FailingStore(MemoryStore):
         ts: float,
         round: int,
         artifacts: Sequence[NewArtifact] = (),
+        heard: int | None = None,
     ) -> asyncio.Future[Appended]:
         self.appends += 1
         if self.appends != self.nth:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
 
+from replan.core.events import TERMINAL, AnyEvent
 from replan.errors import InputError, TaskEnded
+from replan.ports import Appended, Claim
+from replan.run.service.forking import Forking
 from replan.testing import MemoryStore, virtual_time
 
 ONCE: dict[str, Any] = {"effect": "once"}
@@ -291,6 +294,67 @@ def test_a_retry_that_its_driver_has_not_heard_of_comes_before_the_end_it_would_
     ran = virtual_time(main())
     assert ran.result.is_success
     assert ran.statuses() == dict.fromkeys(["long", "x", "y", "z"], "succeeded")
+
+
+class SaidAtTheEnd(MemoryStore):
+    """A store to which somebody writes as the end of the task is on its way to it, and before it is there."""
+
+    say: Callable[[], Awaitable[Any]] | None = None
+
+    def append(self, claim: Claim, events: Sequence[AnyEvent], **more: Any) -> asyncio.Future[Appended]:
+        if self.say is None or not isinstance(events[-1], TERMINAL):
+            return super().append(claim, events, **more)
+        say, written, self.say = self.say, super().append, None
+
+        async def late() -> Appended:
+            await say()
+            await asyncio.sleep(1)
+            return await written(claim, events, **more)
+
+        return asyncio.ensure_future(late())
+
+
+SAID = ["retry", "hint", "cancel", "pause", "fork"]
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_what_is_said_while_an_end_without_success_is_on_its_way_comes_before_it(what: str) -> None:
+    async def main() -> tuple[Ran, Ran]:
+        store = SaidAtTheEnd()
+        made = await bench(tools(odd=fails_until(after=1)), store=store)
+        task_id = await made.submit(TWO)
+
+        async def say() -> None:
+            people = made.service
+            await {
+                "retry": lambda: people.retry_step(task_id, "x"),
+                "hint": lambda: people.hint(task_id, "words"),
+                "cancel": lambda: people.cancel(task_id),
+                "pause": lambda: people.pause(task_id),
+                "fork": lambda: people.fork(task_id, Forking(at=3)),
+            }[what]()
+
+        store.say = say
+        first = await made.drive(task_id)
+        if what != "pause":
+            return first, first.check()
+        await made.service.retry_step(task_id, "x")
+        await made.service.unpause(task_id)
+        return first, (await made.drive(task_id)).check()
+
+    first, ran = virtual_time(main())
+    ends = {
+        "retry": "succeeded",
+        "hint": "failed",
+        "cancel": "cancelled",
+        "pause": "succeeded",
+        "fork": "failed",
+    }
+    assert ran.result.status == ends[what]
+    assert first.result.status == ("waiting" if what == "pause" else ends[what])
+    assert len([one for one in ran.records if isinstance(one.event, TERMINAL)]) == 1
+    if what in ("retry", "hint"):
+        assert [one.refused for one in ran.events("request_taken")] == [""]
 
 
 def test_a_failed_step_is_tried_again_by_whoever_drives_a_waiting_task() -> None:

@@ -26,6 +26,7 @@ from replan.core.decide import (
     failed_with,
 )
 from replan.core.events import (
+    AnyEvent,
     ExecutionMode,
     OverallReflectionTriggered,
     RoundCompleted,
@@ -46,7 +47,7 @@ from replan.core.state.task import State
 from replan.core.types import Failure, JsonObject
 from replan.core.waits.state import was_set_back
 from replan.errors import ModelError, PlanInvalid, RecordingError, ReplanError, StoreError, TaskHeld
-from replan.run.calls.closing import close_asked, close_crashed, close_running
+from replan.run.calls.closing import close_asked, close_crashed, close_running, running_closed
 from replan.run.family import relatives
 from replan.run.human_input import questions as asking
 from replan.run.human_input import wishes
@@ -133,6 +134,7 @@ class Drive:
         "looked",
         "people",
         "run",
+        "unread",
         "why",
     )
 
@@ -145,6 +147,8 @@ class Drive:
         """Up to where people's signals have been taken in."""
         self.looked = False
         """Nobody has written anything up to where the task is about to end."""
+        self.unread = False
+        """What people have written last is of a kind that cannot be read here, as a newer release has: it keeps no end off."""
         self.drift: drift.Drift | None = None
         """What is otherwise than when the plan was made."""
         self.late = False
@@ -282,6 +286,7 @@ class Drive:
         run, in_clear = self.run, False
         records = await run.parts.store.read(run.task_id, self.heard, signals_only=True)
         await run.parts.given.all_said(run.task_id)
+        await run.end_told()  # what was written after all came before it, or was refused
         for record in records:
             if record.seq <= self.heard:  # somebody else has just read it
                 continue
@@ -291,6 +296,7 @@ class Drive:
             apply(run.state, event, record.ts)
         if in_clear:
             await self.clear()
+            await run.end_told()
         pause = run.state.pause
         self.cut_off |= pause is not None and pause.now and run.state.waiting is None
         if run.state.cancel is not None or self.cut_off:
@@ -347,6 +353,7 @@ class Drive:
     async def _conclude(self, error: BaseException | None, *, stopped: bool) -> None:
         """Record how the loop ended, if it has not done so: stopped, or with an error."""
         run = self.run
+        await run.end_told()
         if run.broken is not None:
             raise run.broken.with_traceback(None)
         if not run.state.ended and (error is not None or stopped or run.state.waiting is None):
@@ -453,7 +460,9 @@ class Drive:
                     if run.state.waiting is None and decide(run.state) == wait:
                         raise RuntimeError(f"nobody is asked, and still it waits: {reason}")
                 case Finish(event):
-                    if not self.looked and (run.unheard or not isinstance(event, TaskCompleted)):
+                    if not isinstance(event, TaskCompleted):
+                        return self._end(event)
+                    if run.unheard and not self.looked:
                         return self._look()
                     close_running(run)
                     if run.state.round:
@@ -464,8 +473,19 @@ class Drive:
                     assert_never(other)
         return None
 
+    async def _end(self, event: AnyEvent) -> None:
+        """End without success, if people have written nothing that was not heard: a retry that was promised comes before the end that it
+        would prevent."""
+        run, heard = self.run, self.heard
+        events = running_closed(run)
+        if run.state.round:
+            events.append(RoundCompleted(round=run.state.round))
+        if not await run.end(*events, event, heard=None if self.unread else heard):
+            await self._take_in()
+            self.unread = self.heard == heard
+
     async def _look(self) -> None:
-        """Take in what people may have written just now: a retry that was promised comes before the end that it would prevent."""
+        """Take in what people may have written just now."""
         await self.run.settle()
         heard = self.heard
         await self._take_in()

@@ -23,6 +23,7 @@ from replan.core.state.task import ENDED
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
+    NotHeard,
     ReplanError,
     StaleWriter,
     StoreError,
@@ -265,10 +266,11 @@ class SqliteStore:
         ts: float,
         round: int,
         artifacts: Sequence[NewArtifact] = (),
+        heard: int | None = None,
     ) -> asyncio.Future[Appended]:
         rows, status, ends = laid(events)
         task_id, fence = claim.task_id, claim.fence
-        if len(rows) == 1 and status is None and not artifacts:
+        if len(rows) == 1 and status is None and not artifacts and heard is None:
             large = len(rows[0].data) > PROMPT_BYTES
             future = self._writer.submit(
                 partial(_append_one, claim, rows[0], ts, round), chain=claim, large=large, single=True
@@ -284,6 +286,8 @@ class SqliteStore:
             if found is None:
                 raise _refusal(db, claim)
             number, before = found
+            if heard is not None and db.execute(_SAID, (number, heard)).fetchone() is not None:
+                raise NotHeard(task_id)
             if status is not None:
                 db.execute("UPDATE task SET status = ? WHERE id = ?", (status, number))
             for artifact in artifacts:
@@ -583,6 +587,7 @@ _ENTERED = "FROM task WHERE task_id = ? AND epoch = ? AND status NOT IN ({})".fo
 )
 """The task, if the claim still holds and it has not ended."""
 _ENTER = f"SELECT id, {_LAST} {_ENTERED}"
+_SAID = "SELECT 1 FROM signal WHERE task = ? AND seq > ?"
 _APPEND = f"INSERT INTO event SELECT id, {_LAST} + ?, ?, ?, ?, ? {_ENTERED} RETURNING seq"
 
 

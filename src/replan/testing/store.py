@@ -24,6 +24,7 @@ from replan.core.state.task import status_of
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
+    NotHeard,
     ReplanError,
     StaleWriter,
     StoreError,
@@ -50,6 +51,8 @@ class _Task:
     status: str = "queued"
     parent: str | None = None
     shared: int = 0
+    said: int = 0
+    """The number of the last event that people have written."""
     family: str = ""
     taken: dict[str, Taken] = field(default_factory=dict)
     """Of the first of a family: by the key of a call, which of them makes it."""
@@ -123,10 +126,11 @@ class MemoryStore:
         ts: float,
         round: int,
         artifacts: Sequence[NewArtifact] = (),
+        heard: int | None = None,
     ) -> asyncio.Future[Appended]:
         done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         try:
-            done.set_result(self._append(claim, spelled_out(events), ts, round, artifacts))
+            done.set_result(self._append(claim, spelled_out(events), ts, round, artifacts, heard))
         except ReplanError as error:
             done.set_exception(error)
         return done
@@ -138,6 +142,7 @@ class MemoryStore:
         ts: float,
         round_: int,
         artifacts: Sequence[NewArtifact],
+        heard: int | None,
     ) -> Appended:
         task = self._task(claim.task_id)
         if task.fence != claim.fence:
@@ -148,6 +153,8 @@ class MemoryStore:
             raise TaskEnded(f"task {claim.task_id!r} has ended")
         if any(isinstance(event, TERMINAL) for event in events[:-1]):
             raise TaskEnded(f"nothing can come after the end of task {claim.task_id!r}")
+        if heard is not None and task.said > heard:
+            raise NotHeard(claim.task_id)
         for artifact in artifacts:
             if artifact.kept is not None and artifact.kept.digest not in self._contents:
                 raise StoreError(f"the content of {artifact.artifact_id} was not kept")
@@ -225,6 +232,7 @@ class MemoryStore:
         if task.ended:
             raise TaskEnded(f"task {task_id!r} has ended")
         self._write(task_id, task, [event], ts, task.records[-1].round)
+        task.said = len(task.records)
         for listening in list(self._listening.get(task_id, ())):
             listening.tell()
         return task.records[-1]

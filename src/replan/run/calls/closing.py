@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replan.core.events import CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed, StepSkipped
+from replan.core.events import AnyEvent, CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed, StepSkipped
 from replan.core.limits.prices import total
 from replan.core.state.progress import CLOSED
 from replan.core.state.task import CallState
@@ -15,15 +15,20 @@ MOST_CUT_OFF = 2
 
 def close_call(run: Run, call: CallState, kind: str, message: str) -> None:
     """End a started call without a result; nobody knows whether it took effect."""
+    run.record(*_closed(run, call, kind, message))
+
+
+def _closed(run: Run, call: CallState, kind: str, message: str) -> list[AnyEvent]:
     category: Category = "tool_error" if kind == "process_ended" else "external_error"
     fault = Fault(category=category, kind=kind, message=message, happened="unknown")
     labels = {
         "call_key": call.key, "step_id": call.step_id, "action_id": call.slot.action_id,
         "index": call.slot.item, "attempt": call.attempt, "tool_id": call.tool_id,
     }  # fmt: skip
-    run.record(CallFailed.model_validate({**labels, "error": fault}))
+    events: list[AnyEvent] = [CallFailed.model_validate({**labels, "error": fault})]
     if _once(call, run.parts.tools.resolve(call.tool_id)):
-        run.record(OutcomeUnknown.model_validate({**labels, "reason": message}))
+        events.append(OutcomeUnknown.model_validate({**labels, "reason": message}))
+    return events
 
 
 def close_crashed(run: Run) -> None:
@@ -51,27 +56,47 @@ def _once(call: CallState, tool: ToolSpec | None) -> bool:
 
 def close_asked(run: Run) -> None:
     """Give the model calls that are open their end, with what has come of their answers."""
+    for event in _asked_closed(run):
+        run.record(event)
+        run.asking.pop(event.call_id, None)
+
+
+def _asked_closed(run: Run) -> list[LlmCallCompleted]:
     now = run.now()
-    for asked in list(run.state.llm_running.values()):
-        took = max(0.0, now - run.state.llm_since.get(asked.call_id, now))
-        run.record(
-            LlmCallCompleted(
-                call_id=asked.call_id, role=asked.role, model=asked.model, duration_secs=took, error="it was stopped",
-                usage=total((Usage(llm_calls=1), run.asking.pop(asked.call_id, Usage()))),
-            )
-        )  # fmt: skip
+    return [
+        LlmCallCompleted(
+            call_id=asked.call_id, role=asked.role, model=asked.model, error="it was stopped",
+            duration_secs=max(0.0, now - run.state.llm_since.get(asked.call_id, now)),
+            usage=total((Usage(llm_calls=1), run.asking.get(asked.call_id, Usage()))),
+        )
+        for asked in run.state.llm_running.values()
+    ]  # fmt: skip
 
 
 def close_running(run: Run) -> None:
     """Give everything that is open its end: model calls, tool calls, steps."""
-    close_asked(run)
+    for event in running_closed(run):
+        run.record(event)
+        if isinstance(event, LlmCallCompleted):
+            run.asking.pop(event.call_id, None)
+
+
+def running_closed(run: Run) -> list[AnyEvent]:
+    """The ends of everything that is open."""
+    events: list[AnyEvent] = [*_asked_closed(run)]
+    faults: dict[str, Fault] = {}
     for call in run.state.running_calls():
-        close_call(run, call, "cancelled", "it was stopped before it had answered")
+        for event in _closed(run, call, "cancelled", "it was stopped before it had answered"):
+            if isinstance(event, CallFailed):
+                faults[call.key] = event.error
+            events.append(event)
     for step in run.state.steps.values():
         if step.status == "running":
-            fault = next((call.fault for call in step.calls.values() if call.fault), None)
+            known = (faults.get(call.key) or call.fault for call in step.calls.values())
             stopped = Fault(category="external_error", kind="cancelled", message="it was stopped")
-            run.record(StepFailed(step_id=step.step.step_id, error=fault or stopped))
+            fault = next((one for one in known if one), stopped)
+            events.append(StepFailed(step_id=step.step.step_id, error=fault))
         elif step.status not in CLOSED:
             reason = "the task ended before it was started"
-            run.record(StepSkipped(step_id=step.step.step_id, kind="ended", reason=reason))
+            events.append(StepSkipped(step_id=step.step.step_id, kind="ended", reason=reason))
+    return events

@@ -32,6 +32,7 @@ class _NoLog:
         ts: float,
         round: int,
         artifacts: Sequence[NewArtifact] = (),
+        heard: int | None = None,
     ) -> asyncio.Future[Appended]:
         done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         done.set_result(Appended(0, 0))

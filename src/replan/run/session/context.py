@@ -22,7 +22,7 @@ from replan.core.plain_calls import Recorded, spelled_out
 from replan.core.state.fold import apply
 from replan.core.state.task import State
 from replan.core.types import Usage
-from replan.errors import ReplanError, StaleWriter, StoreBusy, StoreError
+from replan.errors import NotHeard, ReplanError, StaleWriter, StoreBusy, StoreError
 from replan.ports import Appended, Claim, Landing, NewArtifact
 from replan.run.session.dependencies import Parts
 from replan.run.session.feed import Standing
@@ -32,7 +32,19 @@ from replan.run.session.known_secrets import LateSecrets
 class Batch:
     """Events that go to the log together."""
 
-    __slots__ = ("artifacts", "awaited", "done", "due", "events", "flushed", "round", "ts", "waiters")
+    __slots__ = (
+        "artifacts",
+        "awaited",
+        "done",
+        "due",
+        "events",
+        "flushed",
+        "heard",
+        "refused",
+        "round",
+        "ts",
+        "waiters",
+    )
 
     def __init__(self, ts: float, round: int) -> None:
         self.ts = ts
@@ -46,6 +58,10 @@ class Batch:
         """Somebody is about to wait for it, and will send it off."""
         self.flushed = False
         self.done = False
+        self.heard: int | None = None
+        """Of an end: it holds if people have written nothing after that, and is in the state once it is in the log."""
+        self.refused = False
+        """They had."""
 
     def land(self) -> None:
         """It is in the log, or never will be: whoever still holds it keeps nothing of it."""
@@ -69,6 +85,7 @@ class Run:
     __slots__ = (
         "_batch",
         "_cleared",
+        "_end",
         "_flying",
         "_listener",
         "_loop",
@@ -132,6 +149,8 @@ class Run:
         """What is done once something of the task has come to its end: it does not end the process each time."""
         self._batch: Batch | None = None
         self._flying: list[Batch] = []
+        self._end: Batch | None = None
+        """The end that is on its way to the log."""
         self._time = asyncio.get_running_loop().time
         self._since = parts.clock.now() - self._time()
 
@@ -206,10 +225,9 @@ class Run:
             raise self.broken.with_traceback(None)
         state = self.state
         if state.any_lost or self.secrets.any:
-            every = spelled_out(events)
-            events = tuple([self.secrets.masked_event(event, lost=state.any_lost) for event in every])
-        if self.closed or state.outcome is not None:  # a late answer after the end: it is nobody's any more
-            raise StaleWriter(f"the drive of task {self.task_id!r} has ended")
+            events = self._masked(events)
+        if self.closed or state.outcome is not None or self._end is not None:
+            raise self._is_over()
         batch = self._batch
         now = self._since + self._time() if batch is None else batch.ts
         for event in events:
@@ -228,6 +246,36 @@ class Run:
         if self._cleared and state.fruitless <= 0:
             self._clear()
         return batch
+
+    def _masked(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
+        lost = self.state.any_lost
+        return tuple([self.secrets.masked_event(event, lost=lost) for event in spelled_out(events)])
+
+    def _is_over(self) -> StaleWriter:
+        """For a late answer after the end: it is nobody's any more."""
+        return StaleWriter(f"the drive of task {self.task_id!r} has ended")
+
+    async def end(self, *events: Recorded, heard: int | None) -> bool:
+        """Record these events, with which the task ends: they are in the state once they are in the log.
+
+        `heard`: only if people have written nothing after that; else False, and nothing of it is recorded.
+        """
+        if self.broken is not None:
+            raise self.broken.with_traceback(None)
+        if self.closed or self.state.outcome is not None or self._end is not None:
+            raise self._is_over()
+        if self._batch is not None:
+            self._flush()
+        self._end = self._batch = batch = Batch(self.now(), self.state.round)
+        batch.heard, batch.events = heard, [*self._masked(events)]
+        await self.durable(batch)
+        return not batch.refused
+
+    async def end_told(self) -> None:
+        """Wait until it is known what becomes of the end that is on its way, if one is."""
+        if self._end is not None:
+            with contextlib.suppress(StoreError):
+                await self.durable(self._end)
 
     def tell(self, event: AnyEvent) -> None:
         """News for watchers only."""
@@ -282,14 +330,24 @@ class Run:
         try:
             try:
                 future = self.parts.store.append(
-                    self.claim, batch.events, ts=batch.ts, round=batch.round, artifacts=batch.artifacts
+                    self.claim,
+                    batch.events,
+                    ts=batch.ts,
+                    round=batch.round,
+                    artifacts=batch.artifacts,
+                    heard=batch.heard,
                 )
             except (
                 PydanticSerializationError
             ):  # half a surrogate pair in some text: better a replaced sign than no log
                 batch.events = [_storable(event) for event in spelled_out(batch.events)]
                 future = self.parts.store.append(
-                    self.claim, batch.events, ts=batch.ts, round=batch.round, artifacts=batch.artifacts
+                    self.claim,
+                    batch.events,
+                    ts=batch.ts,
+                    round=batch.round,
+                    artifacts=batch.artifacts,
+                    heard=batch.heard,
                 )
         except Exception as error:  # noqa: BLE001 - an event that cannot be written breaks the run, whatever it was
             self._fail(batch, error)
@@ -308,6 +366,8 @@ class Run:
         if error := future.exception():
             self._fail(batch, error)
             return
+        if batch is self._end:
+            self._has_ended(batch)
         batch.land()
         self._flying.remove(batch)
         first, last = future.result()
@@ -318,9 +378,23 @@ class Run:
             if not waiter.done():
                 waiter.set_result(None)
 
+    def _has_ended(self, batch: Batch) -> None:
+        self._end = None
+        for event in batch.events:
+            apply(self.state, event, batch.ts, batch.round)
+        self.parts.feed.ended(self.task_id)
+
     def _fail(self, batch: Batch, error: BaseException) -> None:
         batch.land()
         self._flying.remove(batch)
+        if batch is self._end:
+            self._end = None
+            if isinstance(error, NotHeard):
+                batch.refused = True
+                for waiter in batch.waiters:
+                    if not waiter.done():
+                        waiter.set_result(None)
+                return
         if not isinstance(error, StoreError):
             found = StoreError(f"the log could not take what was recorded: {type(error).__name__}: {error}")
             found.__cause__ = error

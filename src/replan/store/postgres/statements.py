@@ -27,6 +27,8 @@ u AS (INSERT INTO artifact_use SELECT t.id, a.artifact_id, a.digest
 c AS (UPDATE artifact SET touched = '-infinity' WHERE digest = ANY(%(digests)s::bytea[]) AND EXISTS (SELECT FROM t))
 SELECT last_seq FROM t"""
 """One task's events. `k`: the number of the append under this fence; `ats`: where each row's last event stands in it."""
+APPEND_HEARD = APPEND.replace(" AND NOT ended", " AND NOT ended AND last_signal <= %(heard)s::bigint")
+"""The same, if people have written nothing after `heard`."""
 
 APPEND_MANY = """WITH w AS (
  SELECT * FROM unnest(%(tasks)s::text[], %(epochs)s::bigint[], %(ks)s::bigint[], %(ns)s::int[], %(updateds)s::float8[],

@@ -273,13 +273,16 @@ class PostgresStore:
         ts: float,
         round: int,
         artifacts: Sequence[NewArtifact] = (),
+        heard: int | None = None,
     ) -> asyncio.Future[Appended]:
         asked = waiter()
         rows, status, ends = laid(events)
         if ends and any(isinstance(event, e.TERMINAL) for event in spelled_out(events)[:-1]):
             asked.future.set_exception(TaskEnded(f"nothing can come after the end of task {claim.task_id!r}"))
             return asked.future
-        add = Add(claim, rows, sum([row.holds for row in rows]), ts, round, status, ends, artifacts, asked, 0)
+        add = Add(
+            claim, rows, sum([row.holds for row in rows]), ts, round, status, ends, artifacts, asked, 0, heard
+        )
         try:
             add.size = sum([len(row.data.encode()) for row in rows])
         except UnicodeEncodeError as error:

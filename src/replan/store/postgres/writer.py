@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from replan.errors import ReplanError, StaleWriter, StoreBusy, StoreError, TaskEnded, TaskNotFound
+from replan.errors import NotHeard, ReplanError, StaleWriter, StoreBusy, StoreError, TaskEnded, TaskNotFound
 from replan.ports import Appended, Claim, NewArtifact
 from replan.store.postgres.faults import FAULTS, passes, translated
 from replan.store.postgres.gates import Gates
 from replan.store.postgres.kept import artifacts
 from replan.store.postgres.line import Line, Lines, Params, Patience, Row, secs_for
-from replan.store.postgres.statements import APPEND, APPEND_MANY, APPEND_ROW, LOOK, SEPARATOR
+from replan.store.postgres.statements import APPEND, APPEND_HEARD, APPEND_MANY, APPEND_ROW, LOOK, SEPARATOR
 from replan.store.postgres.worker_loop import WorkerLoop
 from replan.store.rows import EventRow
 from replan.store.settling import Settled, Waiter, settle, waiter
@@ -41,6 +41,8 @@ class Add:
     artifacts: Sequence[NewArtifact]
     asked: Waiter
     size: int
+    heard: int | None = None
+    """It is written only if people have written nothing after that."""
     digests: list[bytes] = field(default_factory=list)
     """Of the artifacts, once they are stored."""
 
@@ -71,6 +73,15 @@ class _Entry:
     @property
     def size(self) -> int:
         return sum(add.size for add in self.adds)
+
+    @property
+    def heard(self) -> int | None:
+        return self.adds[0].heard
+
+    @property
+    def alone(self) -> bool:
+        """It does not go out in one statement with those of other tasks."""
+        return self.heard is not None or any(add.artifacts for add in self.adds)
 
     @property
     def status(self) -> str | None:
@@ -223,12 +234,16 @@ class Writer:
                 later.append(add)
                 continue
             entry = entries.get(add.claim)
+            if add.heard is not None and entry is not None:  # what is refused is refused by itself
+                closed.add(add.claim)
+                later.append(add)
+                continue
             if entry is None:
                 entry = entries[add.claim] = _Entry(add.claim, self._numbers.get(add.claim, 0) + 1)
             entry.adds.append(add)
             size += add.size
             # Artifacts go with one task's statement, and nothing comes after an end.
-            if add.ends or add.artifacts:
+            if add.ends or add.artifacts or add.heard is not None:
                 closed.add(add.claim)
             if add.artifacts:
                 break
@@ -272,23 +287,21 @@ class Writer:
             return
 
     async def _written(self, entries: list[_Entry]) -> dict[str, int]:
-        if len(entries) == 1:
-            if (row := _only_row(entries[0])) is not None:
-                rows = await self._line.ask(APPEND_ROW, row, more_secs=secs_for(entries[0].size))
-                return {entries[0].claim.task_id: rows[0][0]} if rows else {}
-            rows = await self._line.ask(APPEND, _single(entries[0]), more_secs=secs_for(entries[0].size))
+        if len(entries) == 1 and (row := _only_row(entries[0])) is not None:
+            rows = await self._line.ask(APPEND_ROW, row, more_secs=secs_for(entries[0].size))
             return {entries[0].claim.task_id: rows[0][0]} if rows else {}
-        with_artifacts = [entry for entry in entries if any(add.artifacts for add in entry.adds)]
+        alone = [entry for entry in entries if len(entries) == 1 or entry.alone]
         found: dict[str, int] = {}
-        plain = [entry for entry in entries if entry not in with_artifacts]
+        plain = [entry for entry in entries if entry not in alone]
         if plain:
             found = dict(
                 await self._line.ask(
                     APPEND_MANY, _many(plain), more_secs=secs_for(sum(one.size for one in plain))
                 )
             )
-        for entry in with_artifacts:
-            rows = await self._line.ask(APPEND, _single(entry), more_secs=secs_for(entry.size))
+        for entry in alone:
+            statement = APPEND if entry.heard is None else APPEND_HEARD
+            rows = await self._line.ask(statement, _single(entry), more_secs=secs_for(entry.size))
             if rows:
                 found[entry.claim.task_id] = rows[0][0]
         return found
@@ -383,6 +396,8 @@ def _why(entry: _Entry, row: Row) -> ReplanError:
         return StaleWriter(f"task {task_id!r} has been taken over by another driver, or was given back")
     if ended:
         return TaskEnded(f"task {task_id!r} has ended ({status}); an ended task never changes")
+    if entry.heard is not None and number == entry.number - 1:
+        return NotHeard(task_id)
     return StaleWriter(
         f"the database has lost events of task {task_id!r} that it had acknowledged (append {number} is the last of "
         f"at least {entry.number - 1}; a server that took over without them, or a backup): the task goes on from what is left"
@@ -392,7 +407,7 @@ def _why(entry: _Entry, row: Row) -> ReplanError:
 def _only_row(entry: _Entry) -> Params | None:
     """What an append of one row without artifacts is; None for any other."""
     add = entry.adds[0]
-    if len(entry.adds) > 1 or len(add.rows) != 1 or add.artifacts:
+    if len(entry.adds) > 1 or len(add.rows) != 1 or add.artifacts or add.heard is not None:
         return None
     row = add.rows[0]
     return {
@@ -424,6 +439,7 @@ def _single(entry: _Entry) -> Params:
         "rounds": rounds,
         "types": _joined(types),
         "datas": _joined(datas),
+        "heard": entry.heard,
         "artifacts": [artifact.artifact_id for add in entry.adds for artifact in add.artifacts],
         "digests": [digest for add in entry.adds for digest in add.digests],
     }
