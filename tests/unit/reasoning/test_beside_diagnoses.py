@@ -359,7 +359,16 @@ async def test_a_diagnosis_in_words_that_ask_or_refuse_is_handed_on_with_them(
     assert last.suggested_action.data == DATA
 
 
-async def test_a_round_that_is_judged_in_words_puts_them_to_the_person(
+async def test_a_round_that_is_judged_in_words_that_only_refuse_is_not_judged(
+    script: Any, round_view: Callable[..., RoundView]
+) -> None:
+    words = "I am afraid that I cannot do that."
+    found = await reflect_on_round(script(words, words), round_view(), no_objection)
+    assert found.last is None
+    assert found.left
+
+
+async def test_a_round_that_is_judged_in_words_that_ask_puts_them_to_the_person(
     script: Any, round_view: Callable[..., RoundView]
 ) -> None:
     talk = script("Which Bob is meant?", "Which Bob is meant?")

@@ -25,7 +25,7 @@ from replan.reasoning.diagnosis.recovery_schemas import overall_reflection_schem
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import people_text, shape
 from replan.reasoning.prompting.history import shorten
-from replan.reasoning.prompting.in_words import InWords
+from replan.reasoning.prompting.in_words import InWords, asks_or_refuses, asks_something
 from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.large import put_together
 from replan.reasoning.prompting.prompts import Rendered, load
@@ -104,7 +104,7 @@ async def reflect_on_step(
         ),
         beside_a_step,
         lambda found: found.suggested_action.type in CALLING,
-        in_words=InWords(_handed_on, only_a_no=True),
+        in_words=InWords(_handed_on, asks_or_refuses),
         otherwise="if a person has to say something first, or nothing is to be done, the suggested_action is trigger_overall_reflection, "
         "with the question or the reason as its summary",
     )
@@ -136,7 +136,7 @@ async def reflect_on_round(
         lambda found: found.done_in_substance,
         beside_a_round,
         at_odds=at_odds_with_itself,
-        in_words=InWords(_put_to_a_person),
+        in_words=InWords(_put_to_a_person, asks_something),
         otherwise="if a person has to say something first, should_replan is false and `ask` says what",
     )
     await answers.ask(

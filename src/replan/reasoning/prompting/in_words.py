@@ -16,17 +16,27 @@ _ASKS = re.compile(r"[?？؟]")
 
 
 class InWords:
-    """What prose stands for that is said again (an `InPlaceOf`). `only_a_no`: only where it asks or refuses."""
+    """What prose stands for that is said again (an `InPlaceOf`). `counts`: which prose does; all, unless told."""
 
-    def __init__(self, stands_for: Callable[[str], JsonObject], *, only_a_no: bool = False) -> None:
+    def __init__(
+        self, stands_for: Callable[[str], JsonObject], counts: Callable[[str], bool] = lambda _: True
+    ) -> None:
         self._stands_for = stands_for
-        self._only_a_no = only_a_no
+        self._counts = counts
 
     def __call__(self, text: str, *, again: bool, last: bool = False) -> JsonObject | None:
         said = _prose(text) if again else ""
-        if not said or (self._only_a_no and not (_ASKS.search(said) or takes_back(said, of_a_failure=True))):
-            return None
-        return self._stands_for(said)
+        return self._stands_for(said) if said and self._counts(said) else None
+
+
+def asks_something(said: str) -> bool:
+    """True of prose with a question in it."""
+    return _ASKS.search(said) is not None
+
+
+def asks_or_refuses(said: str) -> bool:
+    """True of prose with a question in it, or that says no."""
+    return asks_something(said) or takes_back(said, of_a_failure=True)
 
 
 def _prose(text: str) -> str:
