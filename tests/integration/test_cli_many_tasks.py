@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 from cli_process import BY_STEPS, folder, one_step, replan
 
-from replan.core.events import TaskFailed, TaskResumed, TaskStarted, TaskSubmitted, TaskWaiting
+from replan.core.events import (
+    PauseRequested,
+    ResumeRequested,
+    TaskFailed,
+    TaskResumed,
+    TaskStarted,
+    TaskSubmitted,
+    TaskWaiting,
+)
 from replan.core.types import Failure
 from replan.store.sqlite import SqliteStore
 
@@ -180,3 +188,41 @@ def test_who_finds_no_tasks_is_told_in_which_store(tmp_path: Path) -> None:
 
     assert none.stderr.strip() == f"no tasks in {where / 'own.db'}"
     assert f"{where / 'own.db'} has none yet" in last.stderr
+
+
+def test_a_task_that_waits_is_found_as_paused_whatever_else_it_waits_for(tmp_path: Path) -> None:
+    began = TaskStarted(driver="process 1")
+    kept(
+        tmp_path,
+        {
+            "timer": [began, TaskWaiting(reason="until then", until=time.time() + 9_999)],
+            "hook": [began, TaskWaiting(reason="a token", callbacks=("cb_1",))],
+            "late": [began, PauseRequested(), TaskWaiting(reason="a token", callbacks=("cb_2",))],
+            "goes_on": [began, TaskWaiting(reason="?", until=9e9), PauseRequested(), ResumeRequested()],
+        },
+    )
+    folder(tmp_path, one_step("add", a=3, b=4))
+    asks = replan(*BY_STEPS, *DB, "--task-id", "asks", "--approve", "all", "--interactive", cwd=tmp_path)
+    assert asks.returncode == 5, asks.stderr
+    names = ("timer", "hook", "asks")
+    assert replan("tasks", "pause", *names, "--reason", "the ledger", *DB, cwd=tmp_path).returncode == 0
+
+    assert set(listed(tmp_path, "--waiting-for", "pause")) == {"timer", "hook", "asks", "late"}
+    assert listed(tmp_path, "--waiting-for", "callback")["hook"] == ["callback", "pause"]
+    assert lines(tmp_path)["asks"].startswith("waiting (for a person, paused) ")
+    shown = replan("tasks", "show", "hook", *DB, cwd=tmp_path).stdout
+    assert "not ended: paused" in shown
+    assert "the ledger" in shown
+
+    agreed = replan("tasks", "approve", "asks", *DB, cwd=tmp_path)
+    assert "it is paused, and goes on once that is over" in agreed.stderr
+    assert lines(tmp_path)["asks"].startswith("waiting (paused) ")
+    shown = replan("tasks", "show", "asks", *DB, cwd=tmp_path).stdout
+    assert "not ended: paused" in shown
+    assert "tasks resume asks" in shown
+
+    ended = replan("tasks", "cancel", "--waiting-for", "pause", "--yes", *DB, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert listed(tmp_path, "--waiting-for", "pause") == {}
+    none = replan("tasks", "cancel", "--waiting-for", "pause", "--yes", *DB, cwd=tmp_path)
+    assert "none is cancelled" in none.stderr

@@ -174,6 +174,8 @@ def _show(
 
 async def go_on(replan: Replan, found: str, done: str) -> str:
     """What was done, and who goes on with the task."""
+    if (await replan.service.state(found)).pause is not None:
+        return f"{done}; it is paused, and goes on once that is over: {again('tasks', 'resume', found)}"
     summary = await replan.summary(found)
     if summary.held:
         return f"{done}; the process that drives it goes on"

@@ -245,10 +245,11 @@ def _tell_judgement(out: Out, event: e.EvaluationCompleted) -> None:
 def _tell_end(out: Out, state: State, *, held: bool, by_workers: bool) -> None:
     outcome = state.outcome
     if outcome is None:
-        paused = state.waiting is not None and state.waiting.paused
+        paused = state.paused or (state.pause is not None and not held)  # answered meanwhile, it stays so
         stands = "paused" if paused else state.status
         out.line(f"not ended: {stands}" + (", asked to cancel" if state.cancel else ""))
-        if not held and not by_workers and state.started and state.waiting is None:
+        drives = held or (by_workers and not paused)
+        if not drives and state.started and state.waiting is None and not state.paused:
             command = again("tasks", "resume", state.task_id or "")
             out.line(f"  nobody drives it: `{command}` goes on from its log")
         for line in waiting_lines(state.task_id or "", waiting_for(state), by_workers=by_workers):

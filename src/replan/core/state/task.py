@@ -286,6 +286,11 @@ class State:
         return self._metadata
 
     @property
+    def paused(self) -> bool:
+        """It stands still, and a person has to say that it may go on, whatever it waits for beside that."""
+        return self.pause is not None and self.status == "waiting"
+
+    @property
     def heals(self) -> bool:
         """True if failed steps are reflected upon at once."""
         return self.modelled and self.policy.enable_step_level_reflection

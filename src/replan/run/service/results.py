@@ -8,6 +8,7 @@ from typing import Any
 from replan.beside import beside
 from replan.core.calls.site import slot_of
 from replan.core.data.pieces import MANY
+from replan.core.decide import paused_words
 from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed, TaskWaiting
 from replan.core.references.paths import PathError, check_path, select
 from replan.core.report.result import CallResult, StepResult, TaskResult, WaitingFor
@@ -55,11 +56,14 @@ def _steps(state: State) -> tuple[StepResult, ...]:
 def waiting_for(state: State) -> tuple[WaitingFor, ...]:
     """What the task waits for: from people, from outside, or some time."""
     known, waiting = state.recovery, state.waiting
+    waits: tuple[WaitingFor, ...] = ()
+    if (
+        state.pause is not None and state.paused
+    ):  # whatever else it waits for: it does not go on by that alone
+        waits = (WaitingFor(kind="pause", id="", text=paused_words(state.pause)),)
     if waiting is not None and waiting.until_resumed:
-        return (WaitingFor(kind=waiting.because, id="", text=waiting.reason),)
-    waits = _waits(waiting) if waiting is not None else ()
-    if waiting is not None and waiting.paused:
-        waits = (WaitingFor(kind="pause", id="", text=waiting.reason),)
+        return (WaitingFor(kind=waiting.because, id="", text=waiting.reason), *waits)
+    waits = (*waits, *_waits(waiting)) if waiting is not None else waits
     if known is None:
         return waits
     approvals = [agreed(one) for one in open_approvals(state)]

@@ -59,6 +59,8 @@ def cancel(
                         tell_row(out, one)
                     say(f"would cancel {counted(len(open_), 'task')}; --yes does it")
                     return True
+                if not open_:
+                    say("no task is chosen by that: none is cancelled")
                 names = [one.row.task_id for one in open_]
 
             async def end(found: str) -> str:

@@ -93,15 +93,21 @@ async def standing(replan: Replan, row: TaskSummary) -> Chosen:
 
 
 async def _waits_for(replan: Replan, row: TaskSummary) -> tuple[str, ...]:
-    """By the last event of its log; by all of it where somebody has said something since."""
-    from replan.core.events import TaskWaiting
+    """By the last event of its log; by all of it where somebody has said something since, or just before."""
+    from replan.core.events import PauseRequested, TaskWaiting
+    from replan.run.service.results import waiting_for
 
-    last = await replan.service.parts.store.read(row.task_id, row.last_seq - 1)
-    if last and isinstance(event := last[-1].event, TaskWaiting):
+    last = await replan.service.parts.store.read(row.task_id, max(0, row.last_seq - 3))
+    asked = any(isinstance(one.event, PauseRequested) for one in last)
+    if last and isinstance(event := last[-1].event, TaskWaiting) and (event.paused or not asked):
         return event.waits_for
-    kinds = {one.kind for one in (await replan.result(row.task_id)).waiting_for}
-    asks = {"person"} if kinds & {"approval", "outcome", "intervention"} else set()
-    return tuple(kind for kind in WAITS_FOR if kind in kinds | asks)
+    state = await replan.service.state(row.task_id)
+    kinds = {one.kind for one in waiting_for(state)} if state.status == "waiting" else set()
+    if kinds & {"approval", "outcome", "intervention"}:
+        kinds.add("person")
+    if state.pause is not None:  # also of one that has been answered since: only a person ends that
+        kinds.add("pause")
+    return tuple(kind for kind in WAITS_FOR if kind in kinds)
 
 
 def list_tasks(
