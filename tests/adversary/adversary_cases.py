@@ -145,11 +145,12 @@ class DyingStore(MemoryStore):
         ts: float,
         round_: int,
         artifacts: Sequence[NewArtifact],
+        heard: int | None,
     ) -> Appended:
         self.writes += 1
         if self.writes in self._dies_before:
             self._die()
-        done = super()._append(claim, events, ts, round_, artifacts)
+        done = super()._append(claim, events, ts, round_, artifacts, heard)
         assert done.last < MOST_RECORDS, "the log grows for ever"
         if self.writes in self._dies_after and not self._task(claim.task_id).ended:
             self._die()
