@@ -7,7 +7,14 @@ ReplanError
 │   ├── PlanInvalid         a plan that does not pass the checks; carries the violations
 │   ├── TaskNotFound        no task with that id
 │   ├── TaskExists          the id is taken by a different request
-│   └── TaskEnded           the task has ended; its past cannot be changed
+│   ├── TaskEnded           the task has ended; its past cannot be changed
+│   ├── NoSuchPart          a plan, step, artifact or tool that is not there
+│   ├── TaskNotDone         the task has no result yet
+│   ├── AnsweredBefore      somebody else was faster, or what was shown is not what waits now
+│   ├── NotSignedIn         a caller whom the service does not know
+│   ├── NotAllowed          a caller who may not do that
+│   └── NotBuilt            a call that this release does not have yet
+├── TooMany                 a limit of the service or of a tenant; says when to come again
 ├── TaskFailure             a task that did not succeed (raised by `TaskResult.raise_for_failure` only)
 │   └── UserInterventionRequired    and that only a person can mend; carries what to do
 ├── UnresolvedReference     a reference that selects nothing in what it points to
@@ -108,6 +115,44 @@ class SealedElsewhere(InputError):
 
 class TaskEnded(InputError):
     """The task has ended; an ended task never changes."""
+
+
+class NoSuchPart(InputError):
+    """A plan, step, artifact or tool that is not there."""
+
+
+class TaskNotDone(InputError):
+    """The task has no result yet."""
+
+    def __init__(self, task_id: str, status: str) -> None:
+        super().__init__(
+            f"task {task_id!r} has not ended ({status}): wait for its result (`?wait=SECS`), or watch its events"
+        )
+        self.status = status
+
+
+class AnsweredBefore(InputError):
+    """What a person answers was answered a moment before, or is not what was shown."""
+
+
+class NotSignedIn(InputError):
+    """The service does not know who calls: no key or token, or one that is not good (any more)."""
+
+
+class NotAllowed(InputError):
+    """The caller is known and may not do that."""
+
+
+class NotBuilt(InputError):
+    """A call of the interface that this release does not have yet."""
+
+
+class TooMany(ReplanError):
+    """A limit of the service or of a tenant is reached; `retry_after`: in so many seconds it may be tried again, None: who knows."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class TaskFailure(ReplanError):

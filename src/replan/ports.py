@@ -396,6 +396,10 @@ class TaskSummary(NamedTuple):
     """Something was asked of the workers that none has taken up yet."""
     given_away: str = ""
     """A file of an export has it, and nobody goes on with it here: the SHA-256 in the end of that file."""
+    tenant: str = ""
+    """Whose it is, in a service."""
+    session: str = ""
+    """`context.session_id` of the request."""
 
     @property
     def lacks_worker(self) -> bool:
@@ -489,8 +493,17 @@ class TaskIndex(Protocol):
     """The list of tasks, newest first."""
 
     async def list_tasks(
-        self, *, status: Sequence[str] = (), limit: int = 100, before: str | None = None
-    ) -> list[TaskSummary]: ...
+        self,
+        *,
+        status: Sequence[str] = (),
+        limit: int = 100,
+        before: str | None = None,
+        tenant: str | None = None,
+        session: str | None = None,
+    ) -> list[TaskSummary]:
+        """`tenant`: of that one alone; None: of all."""
+        ...
+
     async def summary(self, task_id: str) -> TaskSummary: ...
     def others(self) -> bool:
         """True if another living process has this database open, or if that cannot be told."""

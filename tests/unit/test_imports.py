@@ -25,6 +25,16 @@ EXTRAS = {
     "duckdb": "duckdb",
     "psycopg": "psycopg",
     "procrastinate": "procrastinate",
+    "fastapi": "fastapi",
+    "uvloop": "uvloop",
+    "httptools": "httptools",
+    "grpcio-health-checking": "grpc_health",
+    "grpcio-reflection": "grpc_reflection",
+    "pyjwt": "jwt",
+    "structlog": "structlog",
+    "prometheus-client": "prometheus_client",
+    "opentelemetry-sdk": "opentelemetry.sdk",
+    "opentelemetry-exporter-otlp-proto-http": "opentelemetry.exporter",
 }
 """What the extras install, and the module of each."""
 

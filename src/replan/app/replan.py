@@ -20,6 +20,7 @@ from replan.app.intervening import Intervening
 from replan.app.keeping import Keeping
 from replan.app.opening import opened
 from replan.app.running import NOT_OPEN, Running
+from replan.app.serving import Serving
 from replan.app.working import GRACE_SECS, hand_of, work_off
 from replan.config import Settings
 from replan.config.options import Options, listed, mapping, policy_with, text_of
@@ -416,6 +417,10 @@ class Replan(Keeping, Intervening):
     async def waiting_lines(self) -> list[Line]:
         """Where tasks wait for a worker now, and why where nobody takes them."""
         return await need_queue(self._open.queue).lines()
+
+    def serving(self) -> Serving:
+        """What drives tasks for the service; `UseCases(replan.service, replan.serving())` is what its front ends call."""
+        return Serving(self._open, self._policy, self._begun, self.settings, self._placed)
 
     @checked
     async def deliver(self, consumer: Consumer, *, from_now: bool = False) -> None:

@@ -300,21 +300,37 @@ class Running:
             await self.service.unpause(task_id, reason=reason, by=by)
             if (await self.service.parts.store.summary(task_id)).held:
                 return await self.wait(task_id)  # it has not come to stand still yet
+        started = await self._go_on(task_id, state)
+        self.engine.awaited(task_id)
+        await asyncio.shield(started)
+        await self._told(task_id)
+        return await self.service.result(task_id)
+
+    async def _go_on(self, task_id: str, state: State) -> asyncio.Task[State]:
+        """Drive a task here that nobody drives, from where it stands."""
         given = state.submitted is not None and state.submitted.plan is not None
         plans = state.plan is None and not given
         judges = state.evaluation is None and state.policy.evaluation == "model"
         await self._load_models(plans=plans, judges=judges)
-        engine = self.engine
-        if engine.driving(task_id) is not None:
+        if self.engine.driving(task_id) is not None:
             raise TaskHeld(f"task {task_id!r} is being driven here already; wait for it or watch it")
         self._check_models(state.policy, plans=plans, judges=judges)
         held = await self._held_to_type(state)
         started = self._start(task_id, after=state.last_seq)
         started.add_done_callback(lambda _: held.close())
-        engine.awaited(task_id)
-        await asyncio.shield(started)
-        await self._told(task_id)
-        return await self.service.result(task_id)
+        return started
+
+    async def go_on(self, task_id: str) -> None:
+        """Have a task driven that nobody drives, here or by a worker, and do not wait for it."""
+        summary = await self.service.parts.store.summary(task_id)
+        if summary.status in ENDED or summary.held or self.engine.driving(task_id) is not None:
+            return
+        if self.by_workers or summary.queue:
+            if not summary.due:
+                await self._wake(task_id)
+            return
+        with contextlib.suppress(TaskHeld, TaskEnded):  # somebody was faster
+            await self._go_on(task_id, await self.service.check_resumable(task_id))
 
     async def wait(self, task_id: str) -> TaskResult:
         """Wait for a task's end, whoever drives it."""

@@ -48,6 +48,8 @@ class Server(Section):
     grpc_port: Port = 50051
     request_timeout_secs: Secs = 60.0
     max_connections: AtLeastOne = 1000
+    max_queued_tasks: AtLeastOne = 1000
+    """Tasks that may wait for a place in this process; past that: 429."""
 
 
 class ModelPrice(Section):

@@ -63,12 +63,18 @@ class TaskSubmitted(Event):
     """What else that process needs to go on (the model's name, say). No secrets."""
     secrets: dict[str, str] = Field(default={}, exclude_if=lambda value: not value)
     """Where the secret values of the metadata come from (`env:VAR`, `file:PATH`; empty: from the caller alone)."""
+    tenant: str = Field(default="", exclude_if=lambda value: not value)
+    """Whose task it is, in a service; empty: of the command and the library."""
+    by: str = Field(default="", exclude_if=lambda value: not value)
+    """Who has submitted it, in a service."""
 
     def request(self) -> str:
         """What was asked, in one digest: the same in whatever order its names come, and wherever it is run from."""
         asked = {**self.__dict__, "policy": self.policy.model_dump(mode="json")}
-        for name in ("settings", "tools", "secrets", "masked"):
+        for name in ("settings", "tools", "secrets", "masked", "by"):
             del asked[name]
+        if not self.tenant:  # as it was before there were any
+            del asked["tenant"]
         return digest(canonical(asked))
 
 
@@ -893,8 +899,10 @@ def _fields(event: AnyEvent) -> JsonObject:
         del fields["masked"]
     if not fields.get("files", True):
         del fields["files"]
-    if isinstance(event, TaskSubmitted) and not event.secrets:
-        del fields["secrets"]
+    if isinstance(event, TaskSubmitted):
+        for name in ("secrets", "tenant", "by"):
+            if not fields[name]:
+                del fields[name]
     if isinstance(event, TaskWaiting) and not event.until_resumed:
         del fields["because"]
     return fields

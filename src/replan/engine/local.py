@@ -100,6 +100,11 @@ class LocalEngine:
     def places(self) -> int:
         return self._places
 
+    @property
+    def queued(self) -> int:
+        """Tasks that wait for a place."""
+        return sum(not waiter.done() for waiter in self._queue.values())
+
     def may_be_waited_for(self) -> str | None:
         """The task that came last for a place, if it came while one that has a place was under way."""
         waiting = (task_id for task_id, waiter in reversed(self._queue.items()) if not waiter.done())

@@ -425,7 +425,13 @@ class SqliteStore:
         return self._watchers.listen(task_id, tell)
 
     async def list_tasks(
-        self, *, status: Sequence[str] = (), limit: int = 100, before: str | None = None
+        self,
+        *,
+        status: Sequence[str] = (),
+        limit: int = 100,
+        before: str | None = None,
+        tenant: str | None = None,
+        session: str | None = None,
     ) -> list[TaskSummary]:
         return [self._summary(row) for row in await self._reader.rows(status, limit, before)]
 

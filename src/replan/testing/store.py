@@ -267,7 +267,13 @@ class MemoryStore:
             await changed.wait()
 
     async def list_tasks(
-        self, *, status: Sequence[str] = (), limit: int = 100, before: str | None = None
+        self,
+        *,
+        status: Sequence[str] = (),
+        limit: int = 100,
+        before: str | None = None,
+        tenant: str | None = None,
+        session: str | None = None,
     ) -> list[TaskSummary]:
         newest_first = list(reversed(self._tasks))
         if before is not None:

@@ -32,6 +32,7 @@ def extras() -> Iterator[Finding]:
         ("remote", ("httpx2", "grpc", "google.protobuf", "starlette", "uvicorn"), "tool services"),
         ("kit", ("httpx2", "duckdb"), "kit:http and kit:data"),
         ("postgres", ("psycopg",), "tasks in a PostgreSQL database"),
+        ("serve", ("fastapi", "grpc", "prometheus_client", "structlog"), "the service"),
         ("workers", ("psycopg", "procrastinate"), "tasks that workers take"),
     ):
         missing = [module for module in modules if not _installed(module)]

@@ -29,6 +29,10 @@ class Submission(NamedTuple):
     settings: JsonObject = {}
     secrets: Mapping[str, Any] = {}
     """Secret metadata by name: where they come from (`env:VAR`, `file:PATH`), or a `SecretStr`."""
+    tenant: str = ""
+    """Whose task it is, in a service."""
+    by: str = ""
+    """Who submits it, in a service."""
 
 
 def check_submission(wanted: Submission) -> int:

@@ -29,7 +29,7 @@ from replan.core.state.fold import fold
 from replan.core.state.human_input import NoOutcome, outcome_of
 from replan.core.state.task import ENDED, State, TaskName
 from replan.core.types import Artifact, JsonObject, Plan
-from replan.errors import InputError, ReplanError, TaskEnded, TaskGivenAway, TaskHeld
+from replan.errors import AnsweredBefore, InputError, ReplanError, TaskEnded, TaskGivenAway, TaskHeld
 from replan.ports import Listening
 from replan.run.calls.rivals import made_elsewhere
 from replan.run.human_input.edits import edit_of
@@ -140,6 +140,8 @@ class Service:
             tools=tuple(map(text_without_secrets, wanted.tools)),
             settings=wanted.settings,
             secrets={name: source_of(source) for name, source in wanted.secrets.items()},
+            tenant=wanted.tenant,
+            by=wanted.by,
         )
         places = places_of(event, self.parts.tools)
         return event.model_copy(update={"secrets": {**dict.fromkeys(places, ""), **event.secrets}})
@@ -206,10 +208,11 @@ class Service:
         one = found[0] if len(found) == 1 else None
         return one if one is not None and one.media_type is not None else None
 
-    async def history(self, task_id: str) -> list[Record]:
+    async def history(self, task_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
         """The task's log as it may be shown: without what an older release has kept in clear, or what was said where nobody knew better."""
-        records = await self.parts.store.read(task_id)
-        known, heard = self._in_clear_of_first(records), await known_here(self.parts, task_id)
+        records = await self.parts.store.read(task_id, after, limit)
+        known = await self._in_clear_of(task_id) if after else self._in_clear_of_first(records)
+        heard = await known_here(self.parts, task_id)
         return [_shown(record, known, heard) for record in records] if known.any or heard.any else records
 
     async def in_clear(self, task_id: str) -> bool:
@@ -399,7 +402,7 @@ class Service:
             same = type(record.event) is type(said.event) and id_of(record.event) == id_of(said.event)
             if same and record.seq < said.seq:
                 who = getattr(record.event, "by", "") or "somebody"
-                raise InputError(f"{what} {id_of(said.event)!r} was answered just before by {who}")
+                raise AnsweredBefore(f"{what} {id_of(said.event)!r} was answered just before by {who}")
 
     def _check_made_once(self, state: State, asked: ApprovalRequested, made: JsonObject) -> None:
         """`InputError` if the call, as a person has changed it, is one that another step makes: it would not be made."""

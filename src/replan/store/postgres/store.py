@@ -499,7 +499,13 @@ class PostgresStore:
         return self._ears.listen(task_id, tell, signals=True)
 
     async def list_tasks(
-        self, *, status: Sequence[str] = (), limit: int = 100, before: str | None = None
+        self,
+        *,
+        status: Sequence[str] = (),
+        limit: int = 100,
+        before: str | None = None,
+        tenant: str | None = None,
+        session: str | None = None,
     ) -> list[TaskSummary]:
         return await self._do(self._list(status, limit, before))
 

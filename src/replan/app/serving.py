@@ -1,0 +1,147 @@
+"""A `Replan` as the service has it: it drives what callers submit, and takes up what was left."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from replan.app.intervening import changed_policy
+from replan.app.running import Running
+from replan.config import Settings
+from replan.core.begun import Begun
+from replan.core.limits.policy import Policy, stricter_approval
+from replan.core.state.task import State
+from replan.core.words import one_line
+from replan.errors import InputError, ReplanError, TaskHeld
+from replan.run.access.ports import Load
+from replan.run.access.requests import SubmitOptions, SubmitRequest
+from replan.run.service.forking import Forking
+from replan.run.service.submission import Submission
+
+Place = Callable[[Submission, str | None, int | None], Submission]
+log = logging.getLogger("replan")
+
+_LIMITS = ("max_llm_calls", "max_tokens", "max_cost_usd", "max_tool_calls", "max_rounds")
+
+
+class Serving:
+    """`run.access.ports.Driver` over what is open here."""
+
+    def __init__(
+        self, running: Running, policy: Policy, begun: Begun, settings: Settings, place: Place
+    ) -> None:
+        """`place`: gives a submission its place among those that wait for workers."""
+        self._running = running
+        self._policy = policy
+        self._begun = begun
+        self._settings = settings
+        self._place = place
+
+    def request(self, wanted: SubmitRequest, *, tenant: str, by: str) -> Submission:
+        options = wanted.options
+        made = Submission(
+            description=wanted.task_description,
+            policy=chosen(self._policy, options),
+            metadata=wanted.metadata,
+            context=wanted.context.model_dump(mode="json", exclude_none=True),
+            task_id=wanted.task_id,
+            plan=options.plan,
+            tools=self._begun.tools,
+            settings=self._begun.settings,
+            secrets=dict(wanted.secrets),
+            tenant=tenant,
+            by=by,
+        )
+        return self._place(made, options.queue, options.priority)
+
+    async def submit(self, wanted: Submission) -> str:
+        return await self._running.submit(wanted)
+
+    async def fork(self, origin: str, wanted: Forking, options: SubmitOptions) -> str:
+        if options.plan is not None:
+            raise InputError("give the plan of a fork beside its options, as `plan`")
+        wanted = wanted._replace(tools=self._begun.tools, settings=self._begun.settings)
+        place = await self._running.service.fork_place(origin, wanted)
+        policy = changed_policy(place[1].policy, wanted, None, {})
+        set_ = options.model_fields_set - {"interactive"}
+        if set_:
+            policy = chosen(policy or place[1].policy, options, interactive=None)
+        return await self._running.fork(origin, wanted._replace(policy=policy), place)
+
+    async def go_on(self, task_id: str) -> None:
+        """What keeps it from going on here is told in the log: what a person has said stands."""
+        try:
+            await self._running.go_on(task_id)
+        except ReplanError as error:
+            log.warning("task %s does not go on here: %s", task_id, one_line(str(error)))
+
+    async def cancel(self, task_id: str, reason: str, by: str) -> None:
+        await self._running.cancel(task_id, reason, by)
+
+    async def unpause(self, task_id: str, reason: str, by: str) -> None:
+        service = self._running.service
+        if (await service.state(task_id)).pause is not None:
+            await service.unpause(task_id, reason=reason, by=by)
+        elif (await service.parts.store.summary(task_id)).held:
+            raise TaskHeld(f"task {task_id!r} is not paused, and somebody drives it")
+        else:
+            await service.check_resumable(task_id)
+        await self._running.go_on(task_id)
+
+    async def ended(self, task_id: str) -> State:
+        await self._running.service.ended_elsewhere(task_id)
+        return await self._running.service.state(task_id)
+
+    def load(self) -> Load:
+        engine = self._running.engine
+        return Load(
+            running=len(engine.going()),
+            queued=engine.queued,
+            places=engine.places,
+            most_queued=self._settings.server.max_queued_tasks,
+        )
+
+    async def take_up(self) -> int:
+        """Drive on every unfinished task that nobody has and that can go on here; how many those are."""
+        if self._running.by_workers:
+            return 0
+        taken, store, before = 0, self._running.service.parts.store, None
+        while page := await store.list_tasks(
+            status=("queued", "running", "waiting"), limit=200, before=before
+        ):
+            before = page[-1].task_id
+            for summary in page:
+                if summary.held or summary.queue or summary.given_away:
+                    continue
+                with contextlib.suppress(TaskHeld):
+                    try:
+                        await self._running.go_on(summary.task_id)
+                        taken += 1
+                    except TaskHeld:
+                        raise
+                    except ReplanError as error:
+                        log.warning("task %s stays as it is: %s", summary.task_id, one_line(str(error)))
+        return taken
+
+
+def chosen(policy: Policy, options: SubmitOptions, *, interactive: bool | None = True) -> Policy:
+    """The policy of a task: limits of the caller only lower those that are set, approvals are the stricter of the two."""
+    budget: dict[str, Any] = {}
+    for name in _LIMITS:
+        asked, allowed = getattr(options, name), getattr(policy.budget, name)
+        if asked is not None:
+            budget[name] = asked if allowed is None else min(asked, allowed)
+    if options.timeout_secs is not None:
+        allowed = policy.budget.task_timeout_secs
+        budget["task_timeout_secs"] = min(options.timeout_secs, allowed) if allowed else options.timeout_secs
+    changes: dict[str, Any] = {"budget": policy.budget.model_copy(update=budget)}
+    if options.approval is not None and stricter_approval(options.approval, policy.approval):
+        changes["approval"] = options.approval
+    for name in ("evaluation", "success_threshold", "output_schema"):
+        if (value := getattr(options, name)) is not None:
+            changes[name] = value
+    if interactive is not None:
+        changes["interactive"] = options.interactive
+    return policy.model_copy(update=changes)

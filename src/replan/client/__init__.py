@@ -1,0 +1,1 @@
+"""The Python client of the service: the names of `Replan`, over HTTP."""

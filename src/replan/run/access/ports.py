@@ -1,0 +1,48 @@
+"""What the use cases need beside the store: somebody who drives tasks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from replan.core.state.task import State
+from replan.run.access.requests import SubmitOptions, SubmitRequest
+from replan.run.service.forking import Forking
+from replan.run.service.submission import Submission
+
+
+class Load(NamedTuple):
+    """How busy this process is."""
+
+    running: int
+    queued: int
+    """Tasks that wait for a place here; 0 where workers drive."""
+    places: int
+    most_queued: int
+
+
+class Driver(Protocol):
+    """Drives tasks here, or hands them to workers."""
+
+    def request(self, wanted: SubmitRequest, *, tenant: str, by: str) -> Submission:
+        """The request as this service makes a task of it: its settings, tools and limits; `InputError` says what cannot be."""
+        ...
+
+    async def submit(self, wanted: Submission) -> str:
+        """Store the task and have it driven; its id."""
+        ...
+
+    async def fork(self, origin: str, wanted: Forking, options: SubmitOptions) -> str:
+        """Store the fork and have it driven; its id."""
+        ...
+
+    async def go_on(self, task_id: str) -> None:
+        """Have the task driven, if nobody does and it does not wait."""
+        ...
+
+    async def cancel(self, task_id: str, reason: str, by: str) -> None: ...
+    async def unpause(self, task_id: str, reason: str, by: str) -> None: ...
+    async def ended(self, task_id: str) -> State:
+        """Wait until the task has ended, or waits for a person."""
+        ...
+
+    def load(self) -> Load: ...

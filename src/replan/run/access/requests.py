@@ -1,0 +1,125 @@
+"""What front ends take: the bodies of calls, closed and bounded."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from replan.run.service.submission import MAX_DESCRIPTION
+
+Text = Annotated[str, Field(max_length=10_000)]
+Secs = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+TaskId = Annotated[str, Field(min_length=1, max_length=128)]
+Json = dict[str, Any]
+
+
+class Body(BaseModel):
+    """Closed: an unknown name is an error, which says what there is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SubmitOptions(Body):
+    """What a caller may choose for one task. Limits only lower those of the service; approvals are the stricter of the two."""
+
+    timeout_secs: Secs | None = None
+    max_llm_calls: Count | None = None
+    max_tokens: Count | None = None
+    max_cost_usd: Secs | None = None
+    max_tool_calls: Count | None = None
+    max_rounds: Count | None = None
+    evaluation: Literal["model", "steps"] | None = None
+    approval: Literal["never", "destructive", "all"] | None = None
+    success_threshold: Annotated[float, Field(ge=0, le=100)] | None = None
+    interactive: bool = True
+    """Whether it waits for people; else what needs one fails."""
+    output_schema: Json | None = None
+    """JSON Schema of the answer."""
+    plan: Json | None = None
+    """A plan to run, in place of one that is made."""
+    queue: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
+
+
+class SubmitContext(Body):
+    model_config = ConfigDict(extra="allow", frozen=True)
+    session_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    previous_task_id: TaskId | None = None
+
+
+class SubmitRequest(Body):
+    """A task to be done."""
+
+    task_description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION)]
+    metadata: Json = {}
+    context: SubmitContext = SubmitContext()
+    task_id: TaskId | None = None
+    """Of the caller's choosing: the same id with the same request is the same task."""
+    options: SubmitOptions = SubmitOptions()
+    secrets: dict[str, SecretStr] = {}
+    """Metadata that is stored and shown nowhere. Only the process that takes the request has it."""
+    dry_run: bool = False
+    """Plan and check, store and run nothing."""
+
+
+class ReasonRequest(Body):
+    reason: Text = ""
+
+
+class PauseRequest(ReasonRequest):
+    now: bool = False
+    """Cut off what runs."""
+
+
+class HintRequest(Body):
+    text: Annotated[str, Field(min_length=1, max_length=100_000)]
+
+
+class ForkRequest(Body):
+    """Go on from an event of a task in a new one."""
+
+    at: Annotated[int, Field(ge=1)] | None = None
+    task_id: TaskId | None = None
+    hint: Annotated[str, Field(max_length=100_000)] = ""
+    plan: Json | None = None
+    retry: Annotated[list[str], Field(max_length=1000)] = []
+    judge: bool = False
+    reason: Text = ""
+    options: SubmitOptions = SubmitOptions()
+
+
+class ApprovalAnswer(Body):
+    """Yes or no to one call; a yes is for what `hash` stands for."""
+
+    approved: bool
+    hash: Annotated[str, Field(max_length=200)] | None = None
+    """Of the call as it was shown. It has to be given with a yes."""
+    reason: Text = ""
+    parameters: Json | None = None
+    """Laid over those that were shown."""
+
+
+class QuestionAnswer(Body):
+    text: Annotated[str, Field(min_length=1, max_length=100_000)]
+    output: Any = None
+    """Of a call of which the answer says that it took effect."""
+
+
+class SettleRequest(Body):
+    """What became of a call in doubt."""
+
+    happened: bool | None
+    """None: nobody can tell."""
+    output: Any = None
+    reason: Text = ""
+
+
+class JudgeRequest(Body):
+    hint: Annotated[str, Field(max_length=100_000)] = ""
+
+
+class SignalRequest(Body):
+    token: Annotated[str, Field(min_length=1, max_length=500)]
+    data: Any = None

@@ -1,0 +1,298 @@
+"""Every use case of the service, each with its caller first: scope, tenant and limits are checked here and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from replan.core.events import Record
+from replan.core.report.result import TaskResult
+from replan.core.state.task import ENDED, State
+from replan.errors import InputError, NoSuchPart, NotBuilt, TaskNotDone, TaskNotFound, TooMany
+from replan.ports import TaskSummary
+from replan.run.access import acting, reading
+from replan.run.access.callers import Caller, need
+from replan.run.access.ports import Driver
+from replan.run.access.requests import (
+    ApprovalAnswer,
+    ForkRequest,
+    HintRequest,
+    JudgeRequest,
+    PauseRequest,
+    QuestionAnswer,
+    SettleRequest,
+    SignalRequest,
+    SubmitRequest,
+)
+from replan.run.access.views import (
+    OutputPiece,
+    Page,
+    PlanView,
+    Preview,
+    StepView,
+    Submitted,
+    TaskRow,
+    TaskView,
+    ToolStatsView,
+    ToolView,
+    WaitingTask,
+)
+from replan.run.service.tasks import Service
+
+MOST_AT_ONCE = 500
+"""Rows of a page."""
+MOST_WAIT_SECS = 300.0
+RETRY_AFTER_SECS = 2.0
+
+
+class UseCases:
+    """What front ends call."""
+
+    def __init__(self, service: Service, driver: Driver) -> None:
+        self._service = service
+        self._driver = driver
+
+    # ── begin ──
+
+    async def submit(
+        self, caller: Caller, request: SubmitRequest, *, idempotency_key: str | None = None
+    ) -> Submitted:
+        """Store a task and have it driven. The same id or key with the same request is the same task; else `TaskExists`."""
+        need(caller, "run")
+        if request.dry_run:
+            raise InputError("dry_run plans and stores nothing: it is answered by `preview`")
+        if idempotency_key is not None:
+            request = _with_key(caller, request, idempotency_key)
+        load = self._driver.load()
+        if load.queued >= load.most_queued and not await self._is_there(caller, request.task_id):
+            raise TooMany(
+                f"{load.queued} tasks wait for a place here, and no more may: try again later",
+                retry_after=RETRY_AFTER_SECS,
+            )
+        there = await self._is_there(caller, request.task_id)
+        wanted = self._driver.request(request, tenant=caller.tenant, by=caller.who)
+        task_id = await self._driver.submit(wanted)
+        summary = await self._service.parts.store.summary(task_id)
+        return Submitted(task_id=task_id, status=summary.status, new=not there)
+
+    async def preview(self, caller: Caller, request: SubmitRequest) -> Preview:
+        """What the task would do: a checked plan, its effects and approvals, and what it may cost. Nothing is stored."""
+        need(caller, "run")
+        wanted = self._driver.request(request, tenant=caller.tenant, by=caller.who)
+        return reading.preview(await self._service.plan_only(wanted), wanted.policy, self._service.parts)
+
+    async def fork(self, caller: Caller, task_id: str, request: ForkRequest) -> Submitted:
+        await self._own(caller, task_id, "run")
+        forked = await self._driver.fork(task_id, acting.forking(request, caller.who), request.options)
+        summary = await self._service.parts.store.summary(forked)
+        return Submitted(task_id=forked, status=summary.status)
+
+    # ── look ──
+
+    async def tasks(
+        self,
+        caller: Caller,
+        *,
+        status: Sequence[str] = (),
+        session_id: str | None = None,
+        tenant: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[TaskRow]:
+        """The tasks of the caller's tenant, newest first. `tenant`: of another one, for whoever sees all."""
+        need(caller, "read")
+        return await reading.rows(
+            self._service.parts.store, caller, status=status, session_id=session_id, tenant=tenant,
+            cursor=cursor, limit=min(limit, MOST_AT_ONCE),
+        )  # fmt: skip
+
+    async def task(self, caller: Caller, task_id: str) -> TaskView:
+        summary = await self._own(caller, task_id, "read")
+        return reading.task_view(summary, await self._state(task_id), caller)
+
+    async def result(self, caller: Caller, task_id: str, *, wait_secs: float = 0.0) -> TaskResult:
+        """What the task has come to. `TaskNotDone` if it has not ended, also after so many seconds."""
+        summary = await self._own(caller, task_id, "read")
+        if summary.status not in ENDED and wait_secs > 0:
+            try:
+                async with asyncio.timeout(min(wait_secs, MOST_WAIT_SECS)):
+                    await self._driver.ended(task_id)
+            except TimeoutError:
+                pass
+            summary = await self._service.parts.store.summary(task_id)
+        if summary.status not in ENDED:
+            raise TaskNotDone(task_id, summary.status)
+        return await self._service.result(task_id)
+
+    async def events(self, caller: Caller, task_id: str, *, after: int = 0, limit: int = 100) -> list[Record]:
+        """A page of the log, as it may be shown."""
+        await self._own(caller, task_id, "read")
+        return await reading.events(self._service, task_id, after, min(max(limit, 1), MOST_AT_ONCE))
+
+    async def may_watch(self, caller: Caller, task_id: str) -> TaskSummary:
+        """The task's row, for whoever is about to be shown its events."""
+        return await self._own(caller, task_id, "read")
+
+    async def plans(self, caller: Caller, task_id: str) -> list[PlanView]:
+        await self._own(caller, task_id, "read")
+        return await reading.plans(self._service, task_id)
+
+    async def plan(self, caller: Caller, task_id: str, version: int) -> PlanView:
+        found = {one.version: one for one in await self.plans(caller, task_id)}
+        if version not in found:
+            there = ", ".join(map(str, found)) or "none yet"
+            raise NoSuchPart(f"task {task_id!r} has no plan {version}; there are: {there}")
+        return found[version]
+
+    async def step(self, caller: Caller, task_id: str, step_id: str) -> StepView:
+        await self._own(caller, task_id, "read")
+        return await reading.step(self._service, await self._state(task_id), step_id)
+
+    async def output(
+        self, caller: Caller, task_id: str, step_id: str, *, item: int | None = None, offset: int = 0
+    ) -> OutputPiece:
+        """A piece of a step's output as JSON text."""
+        await self._own(caller, task_id, "read")
+        return await reading.output(self._service, task_id, step_id, item, offset)
+
+    async def artifact(self, caller: Caller, task_id: str, artifact_id: str) -> reading.Bytes:
+        await self._own(caller, task_id, "read")
+        return await reading.artifact(self._service, task_id, artifact_id)
+
+    async def waiting(self, caller: Caller, *, limit: int = 100) -> list[WaitingTask]:
+        """What waits for people, over all tasks of the tenant."""
+        need(caller, "read")
+        return await reading.waiting(self._service, caller, min(limit, MOST_AT_ONCE))
+
+    # ── act ──
+
+    async def cancel(self, caller: Caller, task_id: str, reason: str = "") -> TaskView:
+        await self._own(caller, task_id, "run")
+        await self._driver.cancel(task_id, reason, caller.who)
+        return await self.task(_reader(caller), task_id)
+
+    async def pause(self, caller: Caller, task_id: str, request: PauseRequest) -> TaskView:
+        await self._own(caller, task_id, "run")
+        await self._service.pause(task_id, reason=request.reason, by=caller.who, now=request.now)
+        return await self.task(_reader(caller), task_id)
+
+    async def resume(self, caller: Caller, task_id: str, reason: str = "") -> TaskView:
+        await self._own(caller, task_id, "run")
+        await self._driver.unpause(task_id, reason, caller.who)
+        return await self.task(_reader(caller), task_id)
+
+    async def hint(self, caller: Caller, task_id: str, request: HintRequest) -> TaskView:
+        await self._own(caller, task_id, "run")
+        await self._service.hint(task_id, request.text, by=caller.who)
+        await self._driver.go_on(task_id)
+        return await self.task(_reader(caller), task_id)
+
+    async def retry(self, caller: Caller, task_id: str, step_id: str, reason: str = "") -> TaskView:
+        await self._own(caller, task_id, "run")
+        await self._service.retry_step(task_id, step_id, reason=reason, by=caller.who)
+        await self._driver.go_on(task_id)
+        return await self.task(_reader(caller), task_id)
+
+    async def judge(self, caller: Caller, task_id: str, request: JudgeRequest) -> TaskView:
+        await self._own(caller, task_id, "run")
+        await self._service.judge_again(task_id, hint=request.hint, by=caller.who)
+        await self._driver.go_on(task_id)
+        return await self.task(_reader(caller), task_id)
+
+    async def skip(self, caller: Caller, task_id: str, step_id: str) -> TaskView:
+        await self._own(caller, task_id, "run")
+        raise NotBuilt("a step cannot be skipped by a person yet; give a hint, or fork with another plan")
+
+    async def settle(self, caller: Caller, task_id: str, step_id: str, request: SettleRequest) -> TaskView:
+        """Say what became of the step's call that is in doubt."""
+        await self._own(caller, task_id, "run")
+        await acting.settle(self._service, await self._state(task_id), step_id, request, caller.who)
+        await self._driver.go_on(task_id)
+        return await self.task(_reader(caller), task_id)
+
+    async def approve(
+        self, caller: Caller, task_id: str, approval_id: str, request: ApprovalAnswer
+    ) -> TaskView:
+        """Yes or no to a call. A yes gives the hash of what was shown; `AnsweredBefore` says who was faster."""
+        await self._own(caller, task_id, "approve")
+        await acting.approve(self._service, task_id, approval_id, request, caller.who)
+        await self._driver.go_on(task_id)
+        return await self.task(_reader(caller), task_id)
+
+    async def answer(
+        self, caller: Caller, task_id: str, question_id: str, request: QuestionAnswer
+    ) -> TaskView:
+        await self._own(caller, task_id, "approve")
+        await self._service.answer(task_id, request.text, question_id, output=request.output, by=caller.who)
+        await self._driver.go_on(task_id)
+        return await self.task(_reader(caller), task_id)
+
+    async def signal(self, caller: Caller, task_id: str, request: SignalRequest) -> bool:
+        """Tell a task what it waits for from outside; False if it knew that."""
+        await self._own(caller, task_id, "run")
+        told = await self._service.signal(task_id, request.token, request.data, caller.who)
+        await self._driver.go_on(task_id)
+        return told
+
+    async def review(self, caller: Caller, task_id: str, version: int) -> TaskView:
+        await self._own(caller, task_id, "approve")
+        raise NotBuilt(
+            "plans cannot be held for a review yet; submit with dry_run to see a plan before it runs"
+        )
+
+    # ── catalogue ──
+
+    async def tools(self, caller: Caller) -> list[ToolView]:
+        need(caller, "read")
+        return reading.tools(self._service.parts.tools)
+
+    async def tool_stats(self, caller: Caller, tool_id: str) -> ToolStatsView:
+        need(caller, "read")
+        return await reading.tool_stats(self._service, tool_id)
+
+    async def workflows(self, caller: Caller) -> list[Any]:
+        need(caller, "read")
+        raise NotBuilt("there are no workflows yet")
+
+    async def scenes(self, caller: Caller) -> list[Any]:
+        need(caller, "read")
+        raise NotBuilt("there are no scenes yet")
+
+    # ── inside ──
+
+    async def _own(self, caller: Caller, task_id: str, scope: Any) -> TaskSummary:
+        """The task's row. One of another tenant is not there, word for word."""
+        need(caller, scope)
+        summary = await self._service.parts.store.summary(task_id)
+        if summary.tenant != caller.tenant and not caller.sees_all:
+            raise TaskNotFound(task_id, where="this service")
+        return summary
+
+    async def _is_there(self, caller: Caller, task_id: str | None) -> bool:
+        if task_id is None:
+            return False
+        try:
+            await self._own(caller, task_id, "run")
+        except TaskNotFound:
+            return False
+        return True
+
+    async def _state(self, task_id: str) -> State:
+        return await self._service.state(task_id)
+
+
+def _reader(caller: Caller) -> Caller:
+    """Whoever may act on a task is shown what came of it."""
+    return caller._replace(scopes=caller.scopes | {"read"})
+
+
+def _with_key(caller: Caller, request: SubmitRequest, key: str) -> SubmitRequest:
+    """The request with the id that this key of the tenant stands for."""
+    if request.task_id is not None:
+        raise InputError("give task_id or an Idempotency-Key, not both: either names the task")
+    if not 1 <= len(key) <= 200 or not key.isprintable():
+        raise InputError("an Idempotency-Key has 1 to 200 printable characters")
+    named = hashlib.sha256(f"{caller.tenant}\n{key}".encode()).hexdigest()
+    return request.model_copy(update={"task_id": f"task_{named[:32]}"})

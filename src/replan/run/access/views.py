@@ -1,0 +1,162 @@
+"""What front ends show, the same in every one of them."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from replan.core.report.result import StepResult, WaitingFor
+from replan.core.types import Usage
+
+
+class View(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+T = TypeVar("T")
+
+
+class Page(View, Generic[T]):
+    items: list[T]
+    next_cursor: str | None = None
+    """Give it as `cursor` for what comes after these; null: that was all."""
+
+
+class Submitted(View):
+    task_id: str
+    status: str
+    new: bool = True
+    """False: the same request was here before."""
+
+
+class TaskRow(View):
+    """A task in the list."""
+
+    task_id: str
+    status: str
+    description: str
+    created: float
+    """Unix seconds."""
+    updated: float
+    last_seq: int
+    session_id: str | None = None
+    tenant: str | None = None
+    """Shown to whoever sees those of all."""
+    queue: str | None = None
+
+
+class TaskView(View):
+    """How a task stands."""
+
+    task_id: str
+    status: str
+    description: str
+    created: float
+    updated: float
+    last_seq: int
+    """Of its last event: `?after=` goes on from there."""
+    current_round: int
+    current_step: str | None
+    """The step that runs, the first of them where several do."""
+    total_steps: int
+    done_steps: int
+    progress: float
+    """Of the steps of the present plan, how many have ended: 0 to 1."""
+    plan_version: int
+    usage: Usage
+    waiting_for: tuple[WaitingFor, ...] = ()
+    session_id: str | None = None
+    tenant: str | None = None
+
+
+class StepView(View):
+    """A step with everything that is known of it."""
+
+    step: StepResult
+    planned: dict[str, Any]
+    """As the plan has it."""
+    depends_on: tuple[str, ...]
+    output_size: int | None = None
+    """Bytes of its output as JSON, where that is kept apart: read it with `…/output?offset=`."""
+    reflections: tuple[dict[str, Any], ...] = ()
+
+
+class PlanView(View):
+    version: int
+    round: int
+    seq: int
+    """The event that brought it."""
+    reason: str = ""
+    plan: dict[str, Any]
+    critical_path: tuple[str, ...] = ()
+
+
+class OutputPiece(View):
+    offset: int
+    total: int
+    text: str
+    next_offset: int | None = None
+
+
+class WaitingTask(View):
+    """What a task waits for from people."""
+
+    task_id: str
+    description: str
+    since: float
+    waiting_for: WaitingFor
+    hash: str | None = None
+    """Of the call that is to be agreed to: a yes has to give it."""
+
+
+class Preview(View):
+    """What a task would do, planned and checked; nothing is stored or run."""
+
+    plan: dict[str, Any]
+    effects: tuple[str, ...]
+    """Calls that change something."""
+    approvals: tuple[str, ...]
+    """Steps whose calls would need a person's yes."""
+    tool_calls: int
+    """At least; a `for_each` over what is not known yet counts once."""
+    model_calls: int
+    estimated_secs: float | None
+    """Of the critical path, by what the tools have taken so far; null: one of them was never called."""
+    estimated_cost_usd: float | None
+
+
+class ToolView(View):
+    id: str
+    description: str
+    effect: str
+    source: str
+    parameters: dict[str, Any]
+    output_schema: dict[str, Any] | None = None
+    requires_approval: bool = False
+
+
+class ToolStatsView(View):
+    tool_id: str
+    source: str
+    calls: int
+    success_rate: float | None
+    p50_secs: float | None
+    p95_secs: float | None
+    common_errors: tuple[tuple[str, int], ...] = ()
+
+
+class Health(View):
+    status: str = "healthy"
+    timestamp: str
+
+
+class Dependency(View):
+    name: str
+    ready: bool
+    detail: str = ""
+
+
+class Ready(View):
+    ready: bool
+    dependencies: tuple[Dependency, ...]

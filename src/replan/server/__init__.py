@@ -1,0 +1,1 @@
+"""The service: HTTP with SSE, gRPC and MCP over the same use cases (`run.access`)."""
