@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import tempfile
 import warnings
@@ -763,6 +765,48 @@ async def test_a_stream_without_an_end_is_read_no_further(line_ends: bool) -> No
     piece = b": ping\n" * 100_000 if line_ends else b"x" * 700_000
     with pytest.raises(AnswerTooLarge, match="not read further"):
         _ = [event async for event in EventStream(_Body([b"data: {", *[piece] * 100]))]  # type: ignore[arg-type]
+
+
+ENDLESS = {
+    "an error": ("500 Internal Server Error", "/v1/chat/completions", "text/plain"),
+    "an error in JSON": ("400 Bad Request", "/v1/chat/completions", "application/json"),
+    "a list of models": ("200 OK", "/v1/models", "application/json"),
+}
+
+
+@asynccontextmanager
+async def endless(status: str, kind: str, sent: list[int]) -> AsyncIterator[str]:
+    """An endpoint that answers everything with a body that does not end; `sent` counts its megabytes."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            head = f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n"
+            writer.write(head.encode())
+            while True:
+                writer.write(b"100000\r\n" + b" " * 0x100000 + b"\r\n")
+                await writer.drain()
+                sent[0] += 1
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+async def test_a_body_without_an_end_is_read_no_further_whatever_it_is_a_body_of(what: str) -> None:
+    status, path, kind = ENDLESS[what]
+    sent = [0]
+    async with endless(status, kind, sent) as url:
+        named = "" if path.endswith("models") else "scripted"
+        model = open_model(named, endpoint=url, max_retries=0)
+        with pytest.raises(ModelUnavailable):
+            await model.ask(request())
+        await model.aclose()
+    assert sent[0] < 64  # what the system holds on its way included
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 from replan.core.hosts import is_loopback
 from replan.core.secrets import url_without_secrets, usable_key
 from replan.errors import ConfigError, InputError, ModelUnavailable
-from replan.llm.faults import EndpointError, unreachable, wrong_key
+from replan.llm.faults import AnswerTooLarge, EndpointError, unreachable, wrong_key
 
 _VERSIONED = re.compile(r"/v\d[\w.]*(/|$)")
 _OPERATION = re.compile(r"/(chat/completions|completions|responses|models)/?$")
@@ -96,6 +96,10 @@ async def served_models(client: Any, url: str, key: str) -> list[str]:
         answer = await client.get(f"{url}/models", headers={"Authorization": f"Bearer {key}"}, timeout=10.0)
     except httpx2.TransportError as error:
         raise EndpointError(unreachable(shown, error), transient=True) from error
+    except AnswerTooLarge as error:
+        raise EndpointError(
+            f"{shown}/models does not list its models ({error}): name the model with --model or [llm] default_model"
+        ) from error
     if answer.status_code in (401, 403):
         raise EndpointError(wrong_key(shown, answer.status_code), status=answer.status_code, setup=True)
     try:

@@ -30,6 +30,10 @@ MOST_STREAMED = 32_000_000
 """Of a stream, which says much beside each few letters: what it says is bounded by itself (`coming.MOST_TOKENS`)."""
 
 
+ERROR_BYTES = 65_536
+"""Of what an endpoint says beside an error."""
+
+
 class LenientTransport(Transport):
     """A transport for chat completions."""
 
@@ -45,9 +49,11 @@ class LenientTransport(Transport):
         ):
             await response.aclose()
             raise astray
-        if response.status_code != 200 or not request.url.path.endswith("/chat/completions"):
-            return response
         response.request = request
+        if response.status_code != 200:
+            return await _error(response)
+        if not request.url.path.endswith("/chat/completions"):
+            return _with(response, 200, stream=Bounded(response))
         if "event-stream" in response.headers.get("content-type", ""):
             return _with(response, 200, stream=EventStream(response, coming))
         try:
@@ -61,6 +67,21 @@ class LenientTransport(Transport):
         else:
             status, content = await beside(completion, content, coming.hold)
         return _with(response, status, content=content, json=content.lstrip()[:1] == b"{")
+
+
+async def _error(response: httpx2.Response) -> httpx2.Response:
+    """What an endpoint says beside a status that is none of success: its beginning, as whatever sends more says nothing to anybody."""
+    content = b""
+    try:
+        async for piece in response.aiter_bytes(ERROR_BYTES):
+            content += piece[: ERROR_BYTES - len(content)]
+            if len(content) >= ERROR_BYTES:
+                break
+    except httpx2.DecodingError:
+        pass  # the status is what counts
+    finally:
+        await response.aclose()
+    return _with(response, response.status_code, content=content)
 
 
 async def _bounded(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
@@ -83,6 +104,20 @@ def _with(response: httpx2.Response, status: int, *, json: bool = False, **body:
         headers = [(name, value) for name, value in headers if name != "content-type"]
         headers.append(("content-type", "application/json"))
     return httpx2.Response(status, headers=headers, extensions=response.extensions, **body)
+
+
+class Bounded(httpx2.AsyncByteStream):
+    """Any other answer, as it comes, up to a bound."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in _bounded(self._response.aiter_bytes(), MOST_BYTES):
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
 
 
 class EventStream(httpx2.AsyncByteStream):
