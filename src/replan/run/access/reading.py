@@ -161,11 +161,12 @@ async def waiting(service: Service, caller: Caller, limit: int) -> list[WaitingT
         for summary in await store.list_tasks(status=(status,), limit=MOST_LOOKED_AT, tenant=whose):
             if len(found) >= limit:
                 return found
-            found += _of_people(summary, await service.state(summary.task_id))
+            found += waits(summary, await service.state(summary.task_id))
     return found[:limit]
 
 
-def _of_people(summary: TaskSummary, state: State) -> list[WaitingTask]:
+def waits(summary: TaskSummary, state: State) -> list[WaitingTask]:
+    """What a task waits for from people."""
     hashes = {one.approval_id: call_hash(one) for one in open_approvals(state)}
     return [
         WaitingTask(

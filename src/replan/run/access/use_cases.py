@@ -166,6 +166,11 @@ class UseCases:
         need(caller, "read")
         return await reading.waiting(self._service, caller, min(limit, MOST_AT_ONCE))
 
+    async def waits(self, caller: Caller, task_id: str) -> list[WaitingTask]:
+        """What this task waits for from people."""
+        summary = await self._own(caller, task_id, "read")
+        return reading.waits(summary, await self._state(task_id))
+
     # ── act ──
 
     async def cancel(self, caller: Caller, task_id: str, reason: str = "") -> TaskView:
