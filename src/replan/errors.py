@@ -15,6 +15,7 @@ ReplanError
 │   ├── NotAllowed          a caller who may not do that
 │   └── NotBuilt            a call that this release does not have yet
 ├── TooMany                 a limit of the service or of a tenant; says when to come again
+├── Unavailable             something that the service stands on does not answer
 ├── TaskFailure             a task that did not succeed (raised by `TaskResult.raise_for_failure` only)
 │   └── UserInterventionRequired    and that only a person can mend; carries what to do
 ├── UnresolvedReference     a reference that selects nothing in what it points to
@@ -149,6 +150,14 @@ class NotBuilt(InputError):
 
 class TooMany(ReplanError):
     """A limit of the service or of a tenant is reached; `retry_after`: in so many seconds it may be tried again, None: who knows."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unavailable(ReplanError):
+    """Something that the service stands on does not answer now; `retry_after`: in so many seconds it may be tried again."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)

@@ -56,6 +56,8 @@ DEPRECATED: dict[tuple[str, str], str] = {
 
 LATER: dict[str, frozenset[str]] = {
     "server": frozenset(s.Server.model_fields),
+    "oidc": frozenset(s.Oidc.model_fields),
+    "limits": frozenset(s.Limits.model_fields),
     "llm": frozenset({"service_name", "protocol", "max_streaming_indicators"}),
     "tool_service": frozenset({"service_name"}),
     "orchestrator": frozenset({"enable_builtin_workflows"}),

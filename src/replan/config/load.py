@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from replan.config.keys import DEPRECATED, IGNORED, LATER, MOVED, NAMED, SECRETS, SECTIONS, TABLES
 from replan.config.layers import Given, Layer, Origin, read_environment, read_file
 from replan.config.sections import Settings
-from replan.config.values import expected, found, kind_name
+from replan.config.values import expected, found, kind_name, kind_of
 from replan.errors import ConfigError
 
 
@@ -192,7 +192,7 @@ def _check(merged: _Merged) -> Settings | None:
                 )
             elif (section, key) not in told:
                 told.add((section, key))
-                merged.problems.append(_wrong_value(given))
+                merged.problems.append(_wrong_value(given, detail))
         return None
 
 
@@ -213,10 +213,19 @@ def _wrong_inside(given: Given, path: list[str], detail: Any) -> str:
     if path[-1] == "[key]":
         return f"{where}: a name must not be empty"
     what = found(detail["input"]) if fields is not None else "something else"  # which may be a secret
-    return f"{where} takes a table; found {what}"
+    return f"{where} takes {_item_of(given)}; found {what}"
 
 
-def _wrong_value(given: Given) -> str:
+def _item_of(given: Given) -> str:
+    """What stands under each name in a table."""
+    item = get_args(SECTIONS[given.section].model_fields[given.key].annotation)[1]
+    return "a text that is not empty" if kind_of(item).base is str else "a table"
+
+
+def _wrong_value(given: Given, detail: Any) -> str:
+    if detail["type"] == "value_error":
+        message = str(detail["msg"]).removeprefix("Value error, ")
+        return f"{given.origin}: [{given.section}] {given.key}: {message}"
     right = expected(SECTIONS[given.section].model_fields[given.key])
     secret = (given.section, given.key) in SECRETS or given.key == "connection_string"
     what = kind_name(given.value) if secret else found(given.value)

@@ -16,6 +16,12 @@ def _unset_when_empty(value: Any) -> Any:
     return None if value == "" else value
 
 
+def _rate(value: Any) -> Any:
+    if isinstance(value, str):
+        read_rate(value)
+    return value
+
+
 def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
@@ -50,6 +56,54 @@ class Server(Section):
     max_connections: AtLeastOne = 1000
     max_queued_tasks: AtLeastOne = 1000
     """Tasks that may wait for a place in this process; past that: 429."""
+    auth: Annotated[Literal["off", "keys", "oidc", "keys+oidc"], Lower] = "off"
+    """How callers say who they are. `off`: nobody asks, which goes on loopback only."""
+    allowed_hosts: Texts = ()
+    """Names that callers may know it by (`Host`), `*.example.com` for all below one; unset: loopback's with `off`, else any."""
+    cors_origins: Texts = ()
+    """Origins whose pages may call it from a browser."""
+
+
+class Oidc(Section):
+    """Tokens of an OpenID provider: from whom, for whom, and what their claims mean here."""
+
+    issuer: OptionalText = None
+    """Its URL, as tokens have it in `iss`."""
+    audience: Texts = ()
+    """One of these has to be in `aud`."""
+    jwks_url: OptionalText = None
+    """Where its keys are; unset: where its discovery document says."""
+    algorithms: Texts = ("RS256", "PS256", "ES256", "ES384", "EdDSA")
+    clock_skew_secs: Annotated[float, Field(ge=0, le=300)] = 30.0
+    keys_for_secs: Secs = 600.0
+    """How long its keys are taken as they are, before they are asked for again."""
+    who_claim: Text = "sub"
+    """What logs say of who did something."""
+    tenant_claim: OptionalText = None
+    """Whose tasks the caller sees; `a.b` for one within another. Unset: all tokens are for `tenant`."""
+    tenant: OptionalText = None
+    """Of every token, where there is no `tenant_claim`."""
+    tenants: dict[Text, Text] = {}
+    """From what the claim says to the tenant; empty: as it says."""
+    scope_claim: Text = "scope"
+    """A text with spaces between, or a list; `a.b` for one within another."""
+    scopes: dict[Text, Text] = {}
+    """From what the claim says to `read`, `run`, `approve` or `admin`; empty: as it says."""
+    default_scopes: Texts = ()
+    """Of a token that has no such claim."""
+
+
+class Limits(Section):
+    """What each tenant may use that has no limits of its own (`replan keys limits`). Unset: no such limit."""
+
+    max_unfinished_tasks: Count | None = None
+    submits: Annotated[Text, BeforeValidator(_rate)] | None = None
+    """Like `10/second` or `600/minute`, for each process."""
+    max_cost_usd_per_task: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    max_tokens_per_task: Count | None = None
+    max_cost_usd_per_day: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Of the tasks that were submitted on a day (UTC)."""
+    max_tokens_per_day: Count | None = None
 
 
 class ModelPrice(Section):
@@ -96,12 +150,6 @@ class ToolService(Section):
     timeout_secs: Secs = 60.0
     max_retries: Count = 3
     protocol: Annotated[Literal["grpc", "http"], Lower] = "grpc"
-
-
-def _rate(value: Any) -> Any:
-    if isinstance(value, str):
-        read_rate(value)
-    return value
 
 
 class VerifyTable(Section):
@@ -331,6 +379,8 @@ class Settings(Section):
     """The whole configuration."""
 
     server: Server = Server()
+    oidc: Oidc = Oidc()
+    limits: Limits = Limits()
     llm: Llm = Llm()
     tool_service: ToolService = ToolService()
     tools: Tools = Tools()

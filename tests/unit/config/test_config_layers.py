@@ -266,6 +266,16 @@ MISTAKES = [
         id="a secret is not repeated",
     ),
     pytest.param(
+        '[limits]\nsubmits = "many"',
+        "config.toml:2: [limits] submits: 'many' is no rate; write calls per time, like 10/second, 60/minute or 5/10s",
+        id="a rate that is none",
+    ),
+    pytest.param(
+        '[oidc.scopes]\n"orders.write" = 1',
+        'config.toml:2: [oidc.scopes."orders.write"] takes a text that is not empty; found something else',
+        id="a number in a table of texts",
+    ),
+    pytest.param(
         "[server]\nport = = 1",
         "config.toml:2:8: not valid TOML: invalid value",
         id="bad TOML, with its column",

@@ -21,19 +21,22 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=
     lambda text: text_without_secrets(text) == text
 )
 
+RATES = st.sampled_from(["1/second", "60/minute", "5/10s"])
 RULES = st.fixed_dictionaries(
     {},
     optional={
         "effect": st.sampled_from(["reads", "repeatable", "once"]),
         "volatile": st.booleans(),
         "timeout_secs": st.floats(0.001, 1.0),
-        "rate": st.sampled_from(["1/second", "60/minute", "5/10s"]),
+        "rate": RATES,
     },
 )
 SERVERS = st.fixed_dictionaries({"command": TEXTS}, optional={"args": st.lists(TEXTS, max_size=2)})
 TABLES = {
     ("tools", "rules"): st.dictionaries(TEXTS, RULES, max_size=2),
     ("tools", "mcp_servers"): st.dictionaries(TEXTS, SERVERS, max_size=2),
+    ("oidc", "scopes"): st.dictionaries(TEXTS, TEXTS, max_size=2),
+    ("oidc", "tenants"): st.dictionaries(TEXTS, TEXTS, max_size=2),
     ("tools", "openapi"): st.dictionaries(TEXTS, SERVERS, max_size=2),
 }
 
@@ -43,6 +46,8 @@ def _values(section: str, key: str) -> st.SearchStrategy[Any] | None:
     kind = kind_of(field.annotation, tuple(field.metadata))
     if (section, key) in SECRETS:
         return None
+    if (section, key) == ("limits", "submits"):
+        return RATES
     if kind.base is dict:
         return TABLES.get((section, key))
     if kind.choices:
