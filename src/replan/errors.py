@@ -81,8 +81,13 @@ class TaskNotFound(InputError):
 class TaskExists(InputError):
     """The task id is taken by a request with another body."""
 
-    def __init__(self, task_id: str) -> None:
-        super().__init__(f"task {task_id!r} exists already with a different request; choose another id")
+    def __init__(self, task_id: str, key: str | None = None) -> None:
+        """`key`: the Idempotency-Key that the id was made of."""
+        super().__init__(
+            f"task {task_id!r} exists already with a different request; choose another id"
+            if key is None
+            else f"Idempotency-Key {key!r} was used before with a different request (task {task_id!r}); choose another key"
+        )
 
 
 class TaskUnfinished(InputError):

@@ -262,7 +262,7 @@ class Replan(Keeping, Intervening):
         wanted = self._submission(
             text, metadata, context, task_id, timeout, plan, evaluation, output_schema, secrets
         )
-        return await self._open.submit(self._placed(wanted, queue, priority))
+        return (await self._open.submit(self._placed(wanted, queue, priority)))[0]
 
     async def work(
         self,

@@ -113,18 +113,20 @@ class Running:
         with ExitStack() as held:
             submitting = asyncio.ensure_future(self._submit(wanted, check, held))
             try:
-                return await self.wait(await asyncio.shield(submitting))
+                return await self.wait((await asyncio.shield(submitting))[0])
             except asyncio.CancelledError:
                 with contextlib.suppress(ReplanError):
-                    await self._cancel_and_wait(await submitting)  # it may be stored already
+                    await self._cancel_and_wait((await submitting)[0])  # it may be stored already
                 raise
 
-    async def submit(self, wanted: Submission) -> str:
-        """Store a task and start it; its id."""
+    async def submit(self, wanted: Submission) -> tuple[str, bool]:
+        """Store a task and start it; its id, and whether it is new."""
         with ExitStack() as held:
             return await self._submit(wanted, None, held)
 
-    async def _submit(self, wanted: Submission, check: AnswerCheck | None, held: ExitStack) -> str:
+    async def _submit(
+        self, wanted: Submission, check: AnswerCheck | None, held: ExitStack
+    ) -> tuple[str, bool]:
         """`check`: what its caller asks of the answer, as long as it is `held`: from before the task is driven."""
         plan_bytes = check_submission(
             wanted
@@ -146,13 +148,13 @@ class Running:
         seen = 0
         if not new:
             if (await self.service.state(task_id)).ended or engine.driving(task_id) is not None:
-                return task_id
+                return task_id, False
             seen = (await self.service.check_resumable(task_id)).last_seq
         self._start(task_id, after=seen)
-        return task_id
+        return task_id, new
 
-    async def fork(self, origin: str, wanted: Forking, place: tuple[int, State]) -> str:
-        """Store a task that goes on from another one's history, and start it; its id."""
+    async def fork(self, origin: str, wanted: Forking, place: tuple[int, State]) -> tuple[str, bool]:
+        """Store a task that goes on from another one's history, and start it; its id, and whether it is new."""
         _, state = place
         if self.by_workers:
             given = None if wanted.settings is None else begun_of_fork(wanted)
@@ -160,7 +162,7 @@ class Running:
             work = await work_of_fork(
                 self.service.parts.store, origin, state, wanted, begun=given, tools=tools
             )
-            return (await self.service.fork(origin, wanted, place, work=work))[0]
+            return await self.service.fork(origin, wanted, place, work=work)
         policy = wanted.policy or state.policy
         plans, judges = wanted.plan is None and not state.given, policy.evaluation == "model"
         await self._load_models(plans=plans, judges=judges)
@@ -171,10 +173,10 @@ class Running:
         if not new and (
             (await self.service.state(task_id)).ended or self.engine.driving(task_id) is not None
         ):
-            return task_id
+            return task_id, False
         seen = (await self.service.check_resumable(task_id)).last_seq
         self._start(task_id, after=seen)
-        return task_id
+        return task_id, new
 
     async def proof(self) -> str | None:
         """What shows in a log later that a key which somebody has then is the one that models are asked with here."""
@@ -198,14 +200,14 @@ class Running:
             return wanted
         return wanted._replace(settings={**wanted.settings, "proof": proof})
 
-    async def _hand_in(self, wanted: Submission, plan_bytes: int) -> str:
+    async def _hand_in(self, wanted: Submission, plan_bytes: int) -> tuple[str, bool]:
         """Store a task for the workers; its wake-up is stored with it."""
         task_id, new = await self.service.submit(wanted, plan_bytes)
         if not new:
             summary = await self.service.parts.store.summary(task_id)
             if summary.status not in ENDED and not summary.held:
                 await self._wake(task_id)
-        return task_id
+        return task_id, new
 
     async def _wake(self, task_id: str) -> None:
         """Have a worker drive the task: it waits as it was submitted to, or by what its log says."""

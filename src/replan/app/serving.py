@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
@@ -12,7 +13,6 @@ from replan.app.running import Running
 from replan.config import Settings
 from replan.core.begun import Begun
 from replan.core.limits.policy import Policy, stricter_approval
-from replan.core.state.task import State
 from replan.core.words import one_line
 from replan.errors import InputError, ReplanError, TaskHeld
 from replan.run.access.ports import Load
@@ -56,10 +56,10 @@ class Serving:
         )
         return self._place(made, options.queue, options.priority)
 
-    async def submit(self, wanted: Submission) -> str:
+    async def submit(self, wanted: Submission) -> tuple[str, bool]:
         return await self._running.submit(wanted)
 
-    async def fork(self, origin: str, wanted: Forking, options: SubmitOptions) -> str:
+    async def fork(self, origin: str, wanted: Forking, options: SubmitOptions) -> tuple[str, bool]:
         if options.plan is not None:
             raise InputError("give the plan of a fork beside its options, as `plan`")
         wanted = wanted._replace(tools=self._begun.tools, settings=self._begun.settings)
@@ -90,9 +90,12 @@ class Serving:
             await service.check_resumable(task_id)
         await self._running.go_on(task_id)
 
-    async def ended(self, task_id: str) -> State:
-        await self._running.service.ended_elsewhere(task_id)
-        return await self._running.service.state(task_id)
+    async def ended(self, task_id: str) -> None:
+        driving = self._running.engine.driving(task_id)
+        if driving is None:
+            await self._running.service.ended_elsewhere(task_id)
+        else:  # however many wait for it, its log is not followed
+            await asyncio.wait({driving})
 
     def load(self) -> Load:
         engine = self._running.engine

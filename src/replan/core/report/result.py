@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Generic, Self, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 from typing_extensions import TypeVar
 
+from replan.core.report.failure import FailureReport, reported
 from replan.core.types import Failure, Usage
 from replan.errors import TaskFailure, UserInterventionRequired
 
@@ -115,13 +116,19 @@ class TaskResult(BaseModel, Generic[T]):
     final_output: Any = None
     total_duration_secs: float = 0.0
     """Time in which somebody drove the task."""
-    failure: Failure | None = None
+    failure: FailureReport | None = None
     shortfall: tuple[str, ...] = ()
     """What is missing of a task that succeeded, being done in substance."""
     waiting_for: tuple[WaitingFor, ...] = ()
     """What a waiting task waits for."""
     usage: Usage = Usage()
     steps: tuple[StepResult, ...] = ()
+
+    @field_validator("failure", mode="before")
+    @classmethod
+    def _in_parts(cls, failure: Any) -> Any:
+        plain = isinstance(failure, Failure) and not isinstance(failure, FailureReport)
+        return reported(failure) if plain else failure
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""

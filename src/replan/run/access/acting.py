@@ -2,39 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from replan.core.events import ApprovalRequested
-from replan.core.ids import canonical, digest
 from replan.core.state.task import State
-from replan.errors import AnsweredBefore, InputError
-from replan.run.access.requests import ApprovalAnswer, ForkRequest, SettleRequest
+from replan.errors import AnsweredBefore, InputError, NoSuchPart
+from replan.run.access.people import call_hash, find_open
+from replan.run.access.requests import ApprovalAnswer, ForkRequest, QuestionAnswer, SettleRequest
+from replan.run.service import interventions
 from replan.run.service.forking import Forking
 from replan.run.service.results import open_approvals, step_of
 from replan.run.service.tasks import Service
 
 
-def call_hash(asked: ApprovalRequested) -> str:
-    """What stands for a call as it is shown: the approval, its tool, and the key and seals of its parameters."""
-    return digest(canonical([asked.approval_id, asked.tool_id, asked.call_key, dict(asked.seals)]))
-
-
-async def approve(service: Service, task_id: str, approval_id: str, request: ApprovalAnswer, by: str) -> None:
-    open_ = {one.approval_id: one for one in open_approvals(await service.state(task_id))}
-    asked = open_.get(approval_id)
+async def approve(service: Service, state: State, approval_id: str, request: ApprovalAnswer, by: str) -> None:
     if request.approved and request.hash is None:
-        raise InputError("a yes is for one call as it was shown: give its hash (`GET /waiting` has it)")
-    if asked is not None and request.hash is not None and request.hash != call_hash(asked):
+        raise InputError(
+            "a yes is for one call as it was shown: give its `hash`, which stands beside what waits (`/waiting`)"
+        )
+    _not_answered(
+        state,
+        approval_id,
+        state.recovery.requests if state.recovery is not None else {},
+        open_approvals(state),
+    )
+    asked = find_open(state, approval_id)
+    if request.hash is not None and request.hash != call_hash(asked):
         raise AnsweredBefore(
             f"approval {approval_id!r} is for another call than the one that was shown: look at it again"
         )
     await service.resolve_approval(
-        task_id, approval_id, approved=request.approved, reason=request.reason,
+        state.task_id, approval_id, approved=request.approved, reason=request.reason,
         parameters=request.parameters, by=by,
     )  # fmt: skip
+
+
+def _not_answered(
+    state: State, approval_id: str, known: Mapping[str, ApprovalRequested], open_: Sequence[ApprovalRequested]
+) -> None:
+    """`AnsweredBefore` says what has become of an approval that is open no more."""
+    asked = known.get(approval_id)
+    if state.ended or asked is None or asked in open_:
+        return
+    said = state.recovery.approvals.get(asked.call_key) if state.recovery is not None else None
+    if said is None or said.approval_id != approval_id:
+        raise AnsweredBefore(f"approval {approval_id!r} is not asked for any more: the task went another way")
+    raise AnsweredBefore(
+        f"approval {approval_id!r} was {'agreed to' if said.approved else 'rejected'} before by {said.by or 'somebody'}"
+    )
+
+
+async def answer(service: Service, state: State, question_id: str, request: QuestionAnswer, by: str) -> None:
+    known = state.recovery
+    if not state.ended:
+        if known is not None and (said := known.answers.get(question_id)) is not None:
+            raise AnsweredBefore(f"question {question_id!r} was answered before by {said.by or 'somebody'}")
+        open_ = [] if known is None else [one.question_id for one in known.open_questions()]
+        if question_id not in open_:
+            there = ", ".join(open_) or "none"
+            raise NoSuchPart(
+                f"task {state.task_id!r} has no open question {question_id!r:.200}; open: {there}"
+            )
+    await service.answer(state.task_id, request.text, question_id, output=request.output, by=by)
 
 
 async def settle(service: Service, state: State, step_id: str, request: SettleRequest, by: str) -> None:
     """Answer the question that is open about the step's call in doubt."""
     step_of(state, step_id)
+    if state.ended:
+        raise interventions.ended(state.task_id, state.status)
     open_ = state.recovery.open_questions() if state.recovery is not None else []
     about = [one for one in open_ if one.kind == "outcome" and one.step_id == step_id]
     if len(about) != 1:

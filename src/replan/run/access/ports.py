@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from replan.core.state.task import State
 from replan.run.access.requests import SubmitOptions, SubmitRequest
 from replan.run.service.forking import Forking
 from replan.run.service.submission import Submission
@@ -27,12 +26,12 @@ class Driver(Protocol):
         """The request as this service makes a task of it: its settings, tools and limits; `InputError` says what cannot be."""
         ...
 
-    async def submit(self, wanted: Submission) -> str:
-        """Store the task and have it driven; its id."""
+    async def submit(self, wanted: Submission) -> tuple[str, bool]:
+        """Store the task and have it driven; its id, and whether it is new."""
         ...
 
-    async def fork(self, origin: str, wanted: Forking, options: SubmitOptions) -> str:
-        """Store the fork and have it driven; its id."""
+    async def fork(self, origin: str, wanted: Forking, options: SubmitOptions) -> tuple[str, bool]:
+        """Store the fork and have it driven; its id, and whether it is new."""
         ...
 
     async def go_on(self, task_id: str) -> None:
@@ -41,7 +40,7 @@ class Driver(Protocol):
 
     async def cancel(self, task_id: str, reason: str, by: str) -> None: ...
     async def unpause(self, task_id: str, reason: str, by: str) -> None: ...
-    async def ended(self, task_id: str) -> State:
+    async def ended(self, task_id: str) -> None:
         """Wait until the task has ended, or waits for a person."""
         ...
 

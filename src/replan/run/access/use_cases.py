@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 from replan.core.events import Record
+from replan.core.ids import task_id_problem
 from replan.core.report.result import TaskResult
 from replan.core.state.task import ENDED, State
-from replan.errors import InputError, NoSuchPart, NotBuilt, TaskNotDone, TaskNotFound, TooMany
+from replan.errors import (
+    InputError,
+    NoSuchPart,
+    NotBuilt,
+    ReplanError,
+    TaskExists,
+    TaskNotDone,
+    TaskNotFound,
+    TooMany,
+)
 from replan.ports import TaskSummary
-from replan.run.access import acting, reading
-from replan.run.access.callers import Caller, need
+from replan.run.access import acting, catalogue, outputs, people, previewing, reading
+from replan.run.access.callers import Caller, Scope, need
 from replan.run.access.ports import Driver
 from replan.run.access.requests import (
     ApprovalAnswer,
@@ -39,6 +50,8 @@ from replan.run.access.views import (
     ToolView,
     WaitingTask,
 )
+from replan.run.service.results import step_of
+from replan.run.service.submission import Submission
 from replan.run.service.tasks import Service
 
 MOST_AT_ONCE = 500
@@ -71,23 +84,27 @@ class UseCases:
                 f"{load.queued} tasks wait for a place here, and no more may: try again later",
                 retry_after=RETRY_AFTER_SECS,
             )
-        there = await self._is_there(caller, request.task_id)
-        wanted = self._driver.request(request, tenant=caller.tenant, by=caller.who)
-        task_id = await self._driver.submit(wanted)
+        wanted = await self._wanted(caller, request)
+        try:
+            task_id, new = await self._driver.submit(wanted)
+        except TaskExists:
+            if idempotency_key is None:
+                raise
+            raise TaskExists(str(request.task_id), idempotency_key) from None
         summary = await self._service.parts.store.summary(task_id)
-        return Submitted(task_id=task_id, status=summary.status, new=not there)
+        return Submitted(task_id=task_id, status=summary.status, new=new)
 
     async def preview(self, caller: Caller, request: SubmitRequest) -> Preview:
         """What the task would do: a checked plan, its effects and approvals, and what it may cost. Nothing is stored."""
         need(caller, "run")
-        wanted = self._driver.request(request, tenant=caller.tenant, by=caller.who)
-        return reading.preview(await self._service.plan_only(wanted), wanted.policy, self._service.parts)
+        wanted = await self._wanted(caller, request)
+        return await previewing.preview(await self._service.planned(wanted), wanted, self._service.parts)
 
     async def fork(self, caller: Caller, task_id: str, request: ForkRequest) -> Submitted:
         await self._own(caller, task_id, "run")
-        forked = await self._driver.fork(task_id, acting.forking(request, caller.who), request.options)
+        forked, new = await self._driver.fork(task_id, acting.forking(request, caller.who), request.options)
         summary = await self._service.parts.store.summary(forked)
-        return Submitted(task_id=forked, status=summary.status)
+        return Submitted(task_id=forked, status=summary.status, new=new)
 
     # ── look ──
 
@@ -105,7 +122,7 @@ class UseCases:
         need(caller, "read")
         return await reading.rows(
             self._service.parts.store, caller, status=status, session_id=session_id, tenant=tenant,
-            cursor=cursor, limit=min(limit, MOST_AT_ONCE),
+            cursor=cursor, limit=_at_once(limit),
         )  # fmt: skip
 
     async def task(self, caller: Caller, task_id: str) -> TaskView:
@@ -116,11 +133,9 @@ class UseCases:
         """What the task has come to. `TaskNotDone` if it has not ended, also after so many seconds."""
         summary = await self._own(caller, task_id, "read")
         if summary.status not in ENDED and wait_secs > 0:
-            try:
+            with contextlib.suppress(TimeoutError, ReplanError):  # nobody drives it: it has not ended
                 async with asyncio.timeout(min(wait_secs, MOST_WAIT_SECS)):
                     await self._driver.ended(task_id)
-            except TimeoutError:
-                pass
             summary = await self._service.parts.store.summary(task_id)
         if summary.status not in ENDED:
             raise TaskNotDone(task_id, summary.status)
@@ -129,7 +144,7 @@ class UseCases:
     async def events(self, caller: Caller, task_id: str, *, after: int = 0, limit: int = 100) -> list[Record]:
         """A page of the log, as it may be shown."""
         await self._own(caller, task_id, "read")
-        return await reading.events(self._service, task_id, after, min(max(limit, 1), MOST_AT_ONCE))
+        return await reading.events(self._service, task_id, min(max(after, 0), 2**53), _at_once(limit))
 
     async def may_watch(self, caller: Caller, task_id: str) -> TaskSummary:
         """The task's row, for whoever is about to be shown its events."""
@@ -153,23 +168,33 @@ class UseCases:
     async def output(
         self, caller: Caller, task_id: str, step_id: str, *, item: int | None = None, offset: int = 0
     ) -> OutputPiece:
-        """A piece of a step's output as JSON text."""
+        """A piece of a step's output, as JSON text or as the text of a file; `item`: of one item of a `for_each`, from 1."""
         await self._own(caller, task_id, "read")
-        return await reading.output(self._service, task_id, step_id, item, offset)
+        return await outputs.output(self._service, await self._state(task_id), step_id, item, offset)
 
-    async def artifact(self, caller: Caller, task_id: str, artifact_id: str) -> reading.Bytes:
+    async def artifact(self, caller: Caller, task_id: str, artifact_id: str) -> outputs.Content:
+        """A large output or a file as it is kept, in pieces."""
         await self._own(caller, task_id, "read")
-        return await reading.artifact(self._service, task_id, artifact_id)
+        return await outputs.artifact(self._service, await self._state(task_id), artifact_id)
 
-    async def waiting(self, caller: Caller, *, limit: int = 100) -> list[WaitingTask]:
-        """What waits for people, over all tasks of the tenant."""
+    async def waiting(
+        self, caller: Caller, *, cursor: str | None = None, limit: int = 100
+    ) -> Page[WaitingTask]:
+        """What waits for people, over all tasks of the tenant, newest first. A page may be short although more come after it."""
         need(caller, "read")
-        return await reading.waiting(self._service, caller, min(limit, MOST_AT_ONCE))
+        return await people.waiting(
+            self._service.parts.store, self._state, caller, cursor=cursor, limit=_at_once(limit)
+        )
 
     async def waits(self, caller: Caller, task_id: str) -> list[WaitingTask]:
-        """What this task waits for from people."""
+        """What one task waits for from people."""
         summary = await self._own(caller, task_id, "read")
-        return reading.waits(summary, await self._state(task_id))
+        return people.of_people(summary, await self._state(task_id))
+
+    async def approval(self, caller: Caller, task_id: str, approval_id: str) -> WaitingTask:
+        """A call that waits for a yes, its large values whole."""
+        summary = await self._own(caller, task_id, "read")
+        return await people.approval(self._service, summary, await self._state(task_id), approval_id)
 
     # ── act ──
 
@@ -196,6 +221,7 @@ class UseCases:
 
     async def retry(self, caller: Caller, task_id: str, step_id: str, reason: str = "") -> TaskView:
         await self._own(caller, task_id, "run")
+        step_of(await self._state(task_id), step_id)
         await self._service.retry_step(task_id, step_id, reason=reason, by=caller.who)
         await self._driver.go_on(task_id)
         return await self.task(_reader(caller), task_id)
@@ -222,7 +248,7 @@ class UseCases:
     ) -> TaskView:
         """Yes or no to a call. A yes gives the hash of what was shown; `AnsweredBefore` says who was faster."""
         await self._own(caller, task_id, "approve")
-        await acting.approve(self._service, task_id, approval_id, request, caller.who)
+        await acting.approve(self._service, await self._state(task_id), approval_id, request, caller.who)
         await self._driver.go_on(task_id)
         return await self.task(_reader(caller), task_id)
 
@@ -230,7 +256,7 @@ class UseCases:
         self, caller: Caller, task_id: str, question_id: str, request: QuestionAnswer
     ) -> TaskView:
         await self._own(caller, task_id, "approve")
-        await self._service.answer(task_id, request.text, question_id, output=request.output, by=caller.who)
+        await acting.answer(self._service, await self._state(task_id), question_id, request, caller.who)
         await self._driver.go_on(task_id)
         return await self.task(_reader(caller), task_id)
 
@@ -251,11 +277,11 @@ class UseCases:
 
     async def tools(self, caller: Caller) -> list[ToolView]:
         need(caller, "read")
-        return reading.tools(self._service.parts.tools)
+        return catalogue.tools(self._service.parts.tools)
 
     async def tool_stats(self, caller: Caller, tool_id: str) -> ToolStatsView:
         need(caller, "read")
-        return await reading.tool_stats(self._service, tool_id)
+        return await catalogue.tool_stats(self._service, tool_id)
 
     async def workflows(self, caller: Caller) -> list[Any]:
         need(caller, "read")
@@ -267,13 +293,22 @@ class UseCases:
 
     # ── inside ──
 
-    async def _own(self, caller: Caller, task_id: str, scope: Any) -> TaskSummary:
+    async def _own(self, caller: Caller, task_id: str, scope: Scope) -> TaskSummary:
         """The task's row. One of another tenant is not there, word for word."""
         need(caller, scope)
-        summary = await self._service.parts.store.summary(task_id)
-        if summary.tenant != caller.tenant and not caller.sees_all:
-            raise TaskNotFound(task_id, where="this service")
+        try:
+            summary = None if task_id_problem(task_id) else await self._service.parts.store.summary(task_id)
+        except TaskNotFound:
+            summary = None
+        if summary is None or (summary.tenant != caller.tenant and not caller.sees_all):
+            raise TaskNotFound(task_id[:200], where="this service") from None
         return summary
+
+    async def _wanted(self, caller: Caller, request: SubmitRequest) -> Submission:
+        earlier = request.context.previous_task_id
+        if earlier is not None:
+            await self._own(caller, earlier, "run")
+        return self._driver.request(request, tenant=caller.tenant, by=caller.who)
 
     async def _is_there(self, caller: Caller, task_id: str | None) -> bool:
         if task_id is None:
@@ -286,6 +321,10 @@ class UseCases:
 
     async def _state(self, task_id: str) -> State:
         return await self._service.state(task_id)
+
+
+def _at_once(limit: int) -> int:
+    return min(max(limit, 1), MOST_AT_ONCE)
 
 
 def _reader(caller: Caller) -> Caller:

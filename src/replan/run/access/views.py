@@ -78,7 +78,9 @@ class StepView(View):
     """As the plan has it."""
     depends_on: tuple[str, ...]
     output_size: int | None = None
-    """Bytes of its output as JSON, where that is kept apart: read it with `…/output?offset=`."""
+    """Bytes of its output, where that is kept apart: read it with `…/output?offset=`."""
+    media_type: str | None = None
+    """Of an output that is a file."""
     reflections: tuple[dict[str, Any], ...] = ()
 
 
@@ -90,13 +92,21 @@ class PlanView(View):
     reason: str = ""
     plan: dict[str, Any]
     critical_path: tuple[str, ...] = ()
+    """The steps that decide how long it takes, by what their tools have taken so far."""
 
 
 class OutputPiece(View):
+    """A piece of an output: of its JSON, or of a file of text. A file of other bytes is read as an artifact."""
+
     offset: int
+    """Bytes, as in `total`."""
     total: int
     text: str
     next_offset: int | None = None
+    """Give it as `offset` for what comes after this; null: that was all."""
+    media_type: str = "application/json"
+    artifact_id: str | None = None
+    """Where all of it lies, if it is kept apart: `…/artifacts/{artifact_id}` gives it as it is."""
 
 
 class WaitingTask(View):
@@ -108,6 +118,10 @@ class WaitingTask(View):
     waiting_for: WaitingFor
     hash: str | None = None
     """Of the call that is to be agreed to: a yes has to give it."""
+    expires: float | None = None
+    """Unix seconds; null: it can be answered as long as the task waits."""
+    sources: dict[str, list[str]] = {}
+    """Where the values of that call come from, by parameter: the references in the plan; none for what the plan itself says."""
 
 
 class Preview(View):
@@ -120,10 +134,17 @@ class Preview(View):
     """Steps whose calls would need a person's yes."""
     tool_calls: int
     """At least; a `for_each` over what is not known yet counts once."""
+    open_items: tuple[str, ...] = ()
+    """The steps of which that is so."""
     model_calls: int
+    """If all goes well."""
     estimated_secs: float | None
     """Of the critical path, by what the tools have taken so far; null: one of them was never called."""
     estimated_cost_usd: float | None
+    """Of the models; null: the price of one of them is not known."""
+    critical_path: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    """What this preview itself has cost."""
 
 
 class ToolView(View):

@@ -11,7 +11,6 @@ from replan.core.events import RoundStarted, TaskSubmitted
 from replan.core.plain_calls import Recorded
 from replan.core.report.explain_recovery import no_plan
 from replan.core.state.task import State
-from replan.core.types import Plan
 from replan.errors import ModelError, PlanInvalid
 from replan.ports import Appended, Claim, NewArtifact, Redaction, Store
 from replan.run.rounds import stages
@@ -44,8 +43,8 @@ class _NoLog:
         return done
 
 
-async def plan_unstored(submitted: TaskSubmitted, parts: Parts) -> Plan:
-    """The plan that a task would get. Raises `PlanInvalid` and `ModelError` as planning does."""
+async def plan_unstored(submitted: TaskSubmitted, parts: Parts) -> State:
+    """A task with the plan that it would get. Raises `PlanInvalid` and `ModelError` as planning does."""
     task_id = parts.ids.new("task")
     state = State(task_id=task_id, secrets=known_to(submitted, parts.tools, parts.secrets))
     run = Run(replace(parts, store=cast(Store, cast(Any, _NoLog()))), Claim(task_id, 0), state)
@@ -58,5 +57,4 @@ async def plan_unstored(submitted: TaskSubmitted, parts: Parts) -> Plan:
         raise ModelError(f"the budget {stop.limit.words} allows no planning") from None
     if (stopped := run.state.impasse) is not None:
         raise PlanInvalid([no_plan(run.state, stopped).reason])
-    assert run.state.plan is not None
-    return run.state.plan
+    return run.state

@@ -11,11 +11,12 @@ from replan.core.data.pieces import MANY
 from replan.core.decide import paused_words
 from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed, TaskWaiting
 from replan.core.references.paths import PathError, check_path, select
+from replan.core.report.failure import FailureReport, reported
 from replan.core.report.result import CallResult, StepResult, TaskResult, WaitingFor
 from replan.core.state.progress import compose
 from replan.core.state.task import Output, Slot, State, StepState
 from replan.core.types import Failure, StepId, unchecked
-from replan.errors import InputError
+from replan.errors import InputError, NoSuchPart
 from replan.ports import ArtifactStore
 from replan.run.session.outputs import Loaded, read_kept
 
@@ -40,11 +41,20 @@ async def result_of(state: State, store: ArtifactStore) -> TaskResult:
         total_rounds=state.round,
         final_output=answer,
         total_duration_secs=round(state.active_secs, 6),
-        failure=failure,
+        failure=None if failure is None else _reported(failure, state),
         shortfall=outcome.shortfall if isinstance(outcome, TaskCompleted) else (),
         waiting_for=waiting_for(state) if state.status == "waiting" else (),
         usage=state.usage,
         steps=await beside(_steps, state) if len(state.steps) + state.tool_calls > MANY else _steps(state),
+    )
+
+
+def _reported(failure: Failure, state: State) -> FailureReport:
+    steps = state.steps.items()
+    return reported(
+        failure,
+        kept=[step_id for step_id, step in steps if step.has_output],
+        failed=[step_id for step_id, step in steps if step.status == "failed"],
     )
 
 
@@ -214,7 +224,7 @@ def step_of(state: State, step_id: str) -> StepState:
     every = {step.step.step_id: step for step in state.every_step()}
     if step_id not in every:
         there = ", ".join(list(every)[:20]) or "none"
-        raise InputError(f"task {state.task_id!r} has no step {step_id!r}; it has: {there}")
+        raise NoSuchPart(f"task {state.task_id!r} has no step {step_id!r}; it has: {there}")
     return every[step_id]
 
 
@@ -237,7 +247,7 @@ def part_of(step: StepState, item: int | None, loaded: Loaded) -> Any:
     if item is not None and step.items is None:
         raise InputError(f"step {name!r} is no `for_each`: it has no items")
     if item is not None and not 1 <= item <= (step.items or 0):
-        raise InputError(f"step {name!r} has {step.items} items; they are counted from 1")
+        raise NoSuchPart(f"step {name!r} has {step.items} items; they are counted from 1")
     found = {
         call.slot: loaded.value_of(call.output)
         for call in step.every_call()
@@ -245,7 +255,7 @@ def part_of(step: StepState, item: int | None, loaded: Loaded) -> Any:
     }
     if not found:
         where = f"item {item} of step {name!r}" if item is not None else f"step {name!r}"
-        raise InputError(f"{where} has no output" + (f": it is {step.status}" if item is None else ""))
+        raise NoSuchPart(f"{where} has no output" + (f": it is {step.status}" if item is None else ""))
     if item is not None and not step.step.actions:
         return found[Slot(None, item - 1)]
     if item is not None:

@@ -210,8 +210,12 @@ class Service:
 
     async def history(self, task_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
         """The task's log as it may be shown: without what an older release has kept in clear, or what was said where nobody knew better."""
-        records = await self.parts.store.read(task_id, after, limit)
-        known = await self._in_clear_of(task_id) if after else self._in_clear_of_first(records)
+        return await self.shown(task_id, await self.parts.store.read(task_id, after, limit))
+
+    async def shown(self, task_id: str, records: list[Record]) -> list[Record]:
+        """Some of a task's records in the same way."""
+        begins = bool(records) and records[0].seq == 1
+        known = self._in_clear_of_first(records) if begins else await self._in_clear_of(task_id)
         heard = await known_here(self.parts, task_id)
         return [_shown(record, known, heard) for record in records] if known.any or heard.any else records
 
@@ -537,6 +541,12 @@ class Service:
 
     async def plan_only(self, wanted: Submission) -> Plan:
         """A checked plan for a task that is neither stored nor run. `PlanInvalid` if none passes."""
+        plan = (await self.planned(wanted)).plan
+        assert plan is not None
+        return plan
+
+    async def planned(self, wanted: Submission) -> State:
+        """The same with all that went before the plan, and what it has cost."""
         _, event, _ = await self._received(wanted)
         return await plan_unstored(event, self.parts)
 

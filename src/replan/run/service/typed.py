@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from replan.core.failures.faults import text_of
+from replan.core.report.failure import reported
 from replan.core.report.result import TaskResult
 from replan.core.types import Failure
 from replan.errors import InputError
@@ -139,5 +140,5 @@ def typed_result(result: TaskResult, adapter: TypeAdapter[Any], wanted: Any) -> 
         root_causes=tuple(found),
         advice=(_OTHER_TYPE.format(result.task_id),),
     )
-    changed = {"status": "failed", "is_success": False, "final_output": None, "failure": failure}
+    changed = {"status": "failed", "is_success": False, "final_output": None, "failure": reported(failure)}
     return result.model_copy(update=changed)
