@@ -501,7 +501,11 @@ class TaskIndex(Protocol):
         tenant: str | None = None,
         session: str | None = None,
     ) -> list[TaskSummary]:
-        """`tenant`: of that one alone; None: of all."""
+        """`tenant`: of that one alone; None: of all. `before`: those that are older than this task, which has to be of that tenant."""
+        ...
+
+    async def count_tasks(self, tenant: str | None = None, *, unfinished: bool = False) -> int:
+        """How many there are; `unfinished`: of those that have not ended."""
         ...
 
     async def summary(self, task_id: str) -> TaskSummary: ...
@@ -628,6 +632,8 @@ class Admission(NamedTuple):
     """How it waits for a worker."""
     due: bool
     """Something is to be done for it now: it neither has ended nor waits for a person."""
+    tenant: str = ""
+    session: str = ""
 
 
 @runtime_checkable

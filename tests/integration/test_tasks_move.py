@@ -18,7 +18,15 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from replan import Replan, tool
-from replan.core.events import CallCompleted, CancelRequested, ForkMade, StepReady, TaskFailed, TaskForked
+from replan.core.events import (
+    CallCompleted,
+    CancelRequested,
+    ForkMade,
+    StepReady,
+    TaskFailed,
+    TaskForked,
+    TaskSubmitted,
+)
 from replan.core.types import Failure
 from replan.errors import InputError, StoreError, TaskGivenAway, TaskHeld, TaskNotFound
 from replan.store.sqlite import SqliteStore
@@ -121,6 +129,31 @@ async def test_an_ended_task_is_the_same_wherever_it_was_moved(
     assert files[1:] == files[:-1]
     assert seen[1:] == seen[:-1]
     assert seen[0][1] == "ü" * 1_100_000
+
+
+@pytest.mark.parametrize("kinds", [("sqlite", "postgres"), ("postgres", "sqlite")], ids="-".join)
+async def test_a_task_and_its_forks_stay_whose_they_were(
+    kinds: tuple[str, ...], database: Callable[[str, str], Any]
+) -> None:
+    request = TaskSubmitted(description="do it", tenant="acme", context={"session_id": "s 日本"})
+    async with opened(database(kinds[0], "from")) as replan:
+        store: Any = replan.service.parts.store
+        await store.create("t", request, 1.0)
+        await store.fork("f", TaskForked(origin="t", at=1, root="t"), ForkMade(fork="f", at=1), 2.0)
+        for task_id in ("t", "f"):
+            await replan.cancel(task_id)
+        data = await file_of(replan, "t", "f")
+
+    async with opened(database(kinds[1], "to")) as replan:
+        await replan.import_tasks(pieces(data))
+        store = replan.service.parts.store
+        for narrowed in ({"tenant": "acme"}, {"session": "s 日本"}, {"tenant": "acme", "session": "s 日本"}):
+            found = await store.list_tasks(**narrowed)
+            assert [(one.task_id, one.tenant, one.session) for one in found] == [
+                ("f", "acme", "s 日本"),
+                ("t", "acme", "s 日本"),
+            ]
+        assert await store.list_tasks(tenant="") == []
 
 
 async def test_a_content_that_tasks_share_is_in_the_file_once(database: Callable[[str, str], Any]) -> None:
@@ -412,6 +445,12 @@ WRONG: list[Any] = [
     pytest.param(lambda data: with_line(data, 0, lambda row: row.update(type="task_started")), "first event", id="first"),
     pytest.param(lambda data: with_line(data, 1, lambda row: row.update(data=[["x"]])), "cannot read", id="data"),
     pytest.param(lambda data: with_line(data, 1, lambda row: [1]), "line of a log", id="a line"),
+    *(
+        pytest.param(
+            lambda data, tenant=tenant: with_line(data, 0, lambda row: row["data"].update(tenant=tenant)), "cannot read", id=f"tenant {tenant!a}"
+        )
+        for tenant in ("ACME", "a/b", "a\0", "é", "acme\n", "x" * 65)
+    ),
     pytest.param(
         lambda data: with_line(data, -1, lambda row: row.update(data=[*row["data"], ["step_ready", {"step_id": "a"}]], seq=row["seq"] + 1)),
         "after the end",

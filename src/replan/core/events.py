@@ -14,7 +14,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, mode
 from pydantic_core import from_json, to_json
 
 from replan.core.calls.site import Slot, slot_of
-from replan.core.ids import canonical, digest
+from replan.core.ids import TENANT, canonical, digest, is_session
 from replan.core.limits.policy import Policy
 from replan.core.plan.diff import PlanDiff
 from replan.core.reflection import OverallReflection, StepReflection, Strategy, SuggestedAction
@@ -63,10 +63,16 @@ class TaskSubmitted(Event):
     """What else that process needs to go on (the model's name, say). No secrets."""
     secrets: dict[str, str] = Field(default={}, exclude_if=lambda value: not value)
     """Where the secret values of the metadata come from (`env:VAR`, `file:PATH`; empty: from the caller alone)."""
-    tenant: str = Field(default="", exclude_if=lambda value: not value)
+    tenant: str = Field(default="", pattern=f"^({TENANT})?$", exclude_if=lambda value: not value)
     """Whose task it is, in a service; empty: of the command and the library."""
     by: str = Field(default="", exclude_if=lambda value: not value)
     """Who has submitted it, in a service."""
+
+    @property
+    def session(self) -> str:
+        """`context.session_id`, where it is one that tasks can be found by."""
+        given = self.context.get("session_id")
+        return given if isinstance(given, str) and is_session(given) else ""
 
     def request(self) -> str:
         """What was asked, in one digest: the same in whatever order its names come, and wherever it is run from."""

@@ -10,9 +10,13 @@ from operator import itemgetter
 from typing import Any
 
 from replan.core.data.canonical import one_form
+from replan.core.data.strict_json import storable
 from replan.core.references.refs import ID, RESERVED
 from replan.core.types import JsonObject
 
+TENANT = "[a-z0-9][a-z0-9_-]{0,63}"
+"""What the name of a tenant looks like."""
+_MOST_SESSION = 200
 _TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
@@ -30,6 +34,11 @@ def task_id_problem(text: str) -> str:
     if _TASK_ID.fullmatch(text):
         return ""
     return f"{text!r} is not a valid task id: 1 to 128 of letters, digits, . _ : and -, starting with a letter or digit"
+
+
+def is_session(text: str) -> bool:
+    """Whether tasks can be found by it: every store can hold it, and an index of it."""
+    return 0 < len(text) <= _MOST_SESSION and "\0" not in text and storable(text) == text
 
 
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str).encode

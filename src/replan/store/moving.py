@@ -74,8 +74,8 @@ def _admit(db: sqlite3.Connection, one: Admission, now: float) -> None:
             "SELECT id, coalesce(family, id) FROM task WHERE task_id = ?", (task.parent,)
         ).fetchone()
     number = db.execute(
-        "INSERT INTO task (task_id, request, status, description, created, epoch, parent, shared, family, sealed_by) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO task (task_id, request, status, description, created, epoch, parent, shared, family, sealed_by, tenant, session) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             task.task_id,
             task.request,
@@ -87,6 +87,8 @@ def _admit(db: sqlite3.Connection, one: Admission, now: float) -> None:
             task.shared,
             family,
             task.sealed_by,
+            one.tenant,
+            one.session,
         ),
     ).lastrowid
     assert number is not None

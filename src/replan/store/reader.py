@@ -6,11 +6,11 @@ import asyncio
 import hashlib
 import itertools
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from replan.beside import beside
 from replan.core import events as e
@@ -31,19 +31,6 @@ class Page(NamedTuple):
     records: list[e.Record]
     last: bool
     """The task has ended, and nothing can come after these."""
-
-
-class Row(NamedTuple):
-    """A task as its row has it."""
-
-    task_id: str
-    status: str
-    description: str
-    created: float
-    updated: float
-    last_seq: int
-    holder: str | None
-    given_away: str | None
 
 
 class Reader:
@@ -73,34 +60,6 @@ class Reader:
             found = forks.records(db, task_id, history, -1 if most is None else most, only)
             records = list(itertools.islice(found, most))
             return Page(records, row[1] in ENDED and (limit is None or len(records) < limit))
-
-        return await self.run(work)
-
-    async def rows(self, status: Sequence[str], limit: int, before: str | None) -> list[Row]:
-        """Tasks with one of these statuses, newest first."""
-
-        def work(db: sqlite3.Connection) -> list[Row]:
-            where, values = ["1"], list[Any]()
-            if status:
-                where.append(f"status IN ({', '.join('?' * len(status))})")
-                values.extend(status)
-            if before is not None:
-                known = db.execute("SELECT id FROM task WHERE task_id = ?", (before,)).fetchone()
-                if known is None:
-                    raise TaskNotFound(before)
-                where.append("id < ?")
-                values.append(known[0])
-            query = f"{_ROW} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
-            return [Row(*row) for row in db.execute(query, (*values, max(limit, 0)))]
-
-        return await self.run(work)
-
-    async def row(self, task_id: str) -> Row:
-        def work(db: sqlite3.Connection) -> Row:
-            row = db.execute(f"{_ROW} WHERE task_id = ?", (task_id,)).fetchone()
-            if row is None:
-                raise TaskNotFound(task_id)
-            return Row(*row)
 
         return await self.run(work)
 
@@ -180,8 +139,4 @@ def _looked(db: sqlite3.Connection, seen: Seen) -> News:
 
 _SIGNALS_ONLY = "AND type IN ({})".format(
     ", ".join(f"'{name}'" for name, kind in sorted(e.KINDS.items()) if kind.signal)
-)
-_ROW = (
-    "SELECT task_id, status, description, created, ts, seq, holder, given_away FROM task JOIN event ON task = id "
-    "AND seq = (SELECT max(seq) FROM event WHERE task = id)"
 )

@@ -50,7 +50,10 @@ def rewritten(kind: str, data: str, redaction: Redaction) -> Rewritten | None:
 
 
 def _tell_of(db: sqlite3.Connection, number: int, events: Sequence[e.AnyEvent]) -> None:
-    """The list of tasks has the description once more."""
+    """The list of tasks has the description and the session once more, for the forks too."""
     for event in events:
         if isinstance(event, e.TaskSubmitted):
-            db.execute("UPDATE task SET description = ? WHERE id = ?", (event.description, number))
+            db.execute(
+                "UPDATE task SET description = ?, session = ? WHERE id = ? OR family = ?",
+                (event.description, event.session, number, number),
+            )

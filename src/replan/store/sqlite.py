@@ -54,9 +54,10 @@ from replan.store import contents, forks, moving, schema, tidying, tool_memory
 from replan.store.holders import Holders
 from replan.store.keeping import keep, remove
 from replan.store.outbox import SqliteOutbox
-from replan.store.reader import Reader, Row
+from replan.store.reader import Reader
 from replan.store.redact import redact
 from replan.store.rows import EventRow, laid
+from replan.store.tenants import listing
 from replan.store.watch import Listener, Watchers
 from replan.store.writer import Writer, translate
 
@@ -154,10 +155,13 @@ class SqliteStore:
                     return False
                 raise TaskExists(task_id)
             row = db.execute(
-                "INSERT INTO task (task_id, request, status, description, created, epoch) "
-                "VALUES (?, ?, 'queued', ?, ?, ?)",
-                (task_id, request, storable(event.description), ts, secrets.randbits(moving.EPOCH_BITS)),
-            ).lastrowid
+                "INSERT INTO task (task_id, request, status, description, created, epoch, tenant, session) "
+                "VALUES (?, ?, 'queued', ?, ?, ?, ?, ?)",
+                (
+                    task_id, request, storable(event.description), ts, secrets.randbits(moving.EPOCH_BITS),
+                    event.tenant, event.session,
+                ),
+            ).lastrowid  # fmt: skip
             db.execute("INSERT INTO event VALUES (?, 1, ?, 0, ?, ?)", (row, ts, event.type, data))
             return True
 
@@ -433,20 +437,27 @@ class SqliteStore:
         tenant: str | None = None,
         session: str | None = None,
     ) -> list[TaskSummary]:
-        return [self._summary(row) for row in await self._reader.rows(status, limit, before)]
+        found = await self._reader.run(
+            partial(listing.rows, status=status, limit=limit, before=before, tenant=tenant, session=session)
+        )
+        return list(map(self._summary, found))
+
+    async def count_tasks(self, tenant: str | None = None, *, unfinished: bool = False) -> int:
+        return await self._reader.run(partial(listing.count, tenant=tenant, unfinished=unfinished))
 
     async def summary(self, task_id: str) -> TaskSummary:
-        return self._summary(await self._reader.row(task_id))
+        return self._summary(await self._reader.run(partial(listing.row, task_id=task_id)))
 
     def others(self) -> bool:
         return self._holders.others()
 
-    def _summary(self, row: Row) -> TaskSummary:
+    def _summary(self, row: listing.Row) -> TaskSummary:
         if row.holder == self._holders.mine:
             held = row.task_id in self._driven
         else:
             held = self._holders.alive(row.holder)
-        return TaskSummary(*row[:6], held=held, given_away=row.given_away or "")
+        given_away = row.given_away or ""
+        return TaskSummary(*row[:6], held=held, given_away=given_away, tenant=row.tenant, session=row.session)
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
         return await self._reader.artifact(task_id, artifact_id)

@@ -20,7 +20,7 @@ from replan.core.events import (
 )
 from replan.core.limits.needs import Work
 from replan.core.plain_calls import Recorded, spelled_out
-from replan.core.state.task import status_of
+from replan.core.state.task import ENDED, status_of
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
@@ -171,8 +171,11 @@ class MemoryStore:
         if task.fence != claim.fence:
             done.set_exception(StaleWriter(f"task {claim.task_id!r} has been taken over by another driver"))
             return done
-        task.artifacts = {name: redaction.artifact(name, data) for name, data in task.artifacts.items()}
-        task.records = [one._replace(event=redaction.event(one.event)) for one in task.records]
+        family = task.family or claim.task_id
+        for name, each in self._tasks.items():  # what forks share shows the same secrets
+            if family in (name, each.family):
+                each.artifacts = {key: redaction.artifact(key, data) for key, data in each.artifacts.items()}
+                each.records = [one._replace(event=redaction.event(one.event)) for one in each.records]
         done.set_result(None)
         return done
 
@@ -277,10 +280,23 @@ class MemoryStore:
     ) -> list[TaskSummary]:
         newest_first = list(reversed(self._tasks))
         if before is not None:
-            self._task(before)
+            if tenant not in (None, self._summary(before).tenant):
+                raise TaskNotFound(before)
             newest_first = newest_first[newest_first.index(before) + 1 :]
-        summaries = [self._summary(task_id) for task_id in newest_first]
-        return [summary for summary in summaries if not status or summary.status in status][: max(limit, 0)]
+        found = [
+            one
+            for one in map(self._summary, newest_first)
+            if (not status or one.status in status)
+            and tenant in (None, one.tenant)
+            and (not session or session == one.session)
+        ]
+        return found[: max(limit, 0)]
+
+    async def count_tasks(self, tenant: str | None = None, *, unfinished: bool = False) -> int:
+        summaries = map(self._summary, self._tasks)
+        return sum(
+            tenant in (None, one.tenant) and not (unfinished and one.status in ENDED) for one in summaries
+        )
 
     def others(self) -> bool:
         return False
@@ -360,14 +376,17 @@ class MemoryStore:
     def _summary(self, task_id: str) -> TaskSummary:
         task = self._task(task_id)
         first = task.records[0].event
+        asked = first if isinstance(first, TaskSubmitted) else TaskSubmitted(description="")
         return TaskSummary(
             task_id=task_id,
             status=task.status,
-            description=first.description if isinstance(first, TaskSubmitted) else "",
+            description=asked.description,
             created=task.created,
             updated=task.records[-1].ts,
             last_seq=len(task.records),
             held=task.held,
+            tenant=asked.tenant,
+            session=asked.session,
         )
 
     def _write(self, task_id: str, task: _Task, events: Sequence[AnyEvent], ts: float, round_: int) -> None:

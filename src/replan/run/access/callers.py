@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
 
+from replan.core.ids import TENANT
 from replan.errors import InputError, NotAllowed
 
 Scope = Literal["read", "run", "approve", "admin"]
 SCOPES: frozenset[Scope] = frozenset(get_args(Scope))
-_TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
+_TENANT = re.compile(TENANT, re.ASCII)
 _MEANS: dict[Scope, str] = {
     "read": "look at tasks, tools and what waits",
     "run": "submit tasks and step into them",

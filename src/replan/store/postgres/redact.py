@@ -13,6 +13,10 @@ from replan.store.postgres.line import LONG_SECS, Line
 from replan.store.postgres.statements import LOOK, PIECES
 from replan.store.redact import rewritten
 
+_LISTED = """UPDATE task SET description = %(text)s::text, session = %(session)s::text
+ WHERE id = %(task)s::bigint OR family = %(task)s::bigint"""
+"""The list of tasks has both once more, for the forks too."""
+
 
 async def redact(line: Line, claim: Claim, redaction: Redaction) -> None:
     """Rewrite the rows that hold something to take out, and no others, in one transaction; their numbers stay.
@@ -72,9 +76,7 @@ async def _redact(line: Line, claim: Claim, task: int, redaction: Redaction) -> 
             )
             for event in made.events:
                 if isinstance(event, e.TaskSubmitted):
-                    await line.ask(
-                        "UPDATE task SET description = %(text)s::text WHERE id = %(task)s::bigint",
-                        {"task": task, "text": json.dumps(storable(event.description), ensure_ascii=False)},
-                    )
+                    text = json.dumps(storable(event.description), ensure_ascii=False)
+                    await line.ask(_LISTED, {"task": task, "text": text, "session": event.session})
     if changed:
         await artifacts.unused(line, [old for _, old, _ in changed], "0 seconds")

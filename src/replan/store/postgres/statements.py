@@ -50,9 +50,10 @@ LOOK = "SELECT epoch, last_append, append_seq, ended, status FROM task WHERE tas
 """What became of an append whose answer was lost. A statement of its own: it sees what the lost one has done."""
 
 CREATE = """WITH t AS (
- INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, queue, priority, due, made_by)
+ INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, queue, priority, due, made_by,
+  tenant, session)
  VALUES (%(task)s::text, %(request)s::text, %(description)s::text, 'queued', %(ts)s::float8, %(ts)s::float8, 1, %(epoch)s::bigint,
-  %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL, %(mine)s::int)
+  %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL, %(mine)s::int, %(tenant)s::text, %(session)s::text)
  ON CONFLICT (task_id) DO NOTHING RETURNING id, task_id, queue, priority),
 e AS (INSERT INTO event SELECT id, 1, %(ts)s::float8, 0, %(type)s::text, %(data)s::text FROM t),
 n AS (INSERT INTO need SELECT queue, %(needs)s::text FROM t WHERE queue IS NOT NULL ON CONFLICT DO NOTHING)
@@ -100,7 +101,7 @@ DELETE = (
 """Foreign keys are looked at when the statement ends, so that the order in it does not matter."""
 
 _HELD = f"(holder IS NOT NULL AND {ALIVE.format(holder='holder')})"
-SUMMARY = f"SELECT task_id, status, description, created, updated, last_seq, holder, epoch, {_HELD}, queue, due, given_away FROM task"
+SUMMARY = f"SELECT task_id, status, description, created, updated, last_seq, holder, epoch, {_HELD}, queue, due, given_away, tenant, session FROM task"
 PAGE = """SELECT shared, ended, e.seq, e.ts, e.round, e.type, e.data FROM task
  LEFT JOIN event e ON e.task = id AND e.seq > %(after)s::bigint {only} WHERE task_id = %(task)s::text ORDER BY e.seq {limit}"""
 

@@ -7,7 +7,8 @@ import json
 import secrets
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from functools import partial
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -16,7 +17,6 @@ from replan.core.data.strict_json import storable
 from replan.core.limits import needs
 from replan.core.limits.needs import work_of
 from replan.core.plain_calls import Recorded, spelled_out
-from replan.core.state.task import ENDED, TaskStatus
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
@@ -58,6 +58,7 @@ from replan.store.postgres.outbox import PostgresOutbox
 from replan.store.postgres.presence import OTHERS, Presence
 from replan.store.postgres.presence import told as notice
 from replan.store.postgres.shared import Shared as SharedDatabase
+from replan.store.postgres.tenants import listing
 from replan.store.postgres.worker_loop import WorkerLoop
 from replan.store.postgres.writer import Add, Work, Writer
 from replan.store.rows import laid, records_of
@@ -177,6 +178,8 @@ class PostgresStore:
             "mine": self._presence.mine,
             "request": event.request(),
             "description": json.dumps(storable(event.description), ensure_ascii=False),
+            "tenant": event.tenant,
+            "session": event.session,
             "ts": ts,
             "epoch": secrets.randbits(moving.EPOCH_BITS),
             "type": event.type,
@@ -507,26 +510,15 @@ class PostgresStore:
         tenant: str | None = None,
         session: str | None = None,
     ) -> list[TaskSummary]:
-        return await self._do(self._list(status, limit, before))
+        asked = partial(
+            listing.rows, status=status, limit=limit, before=before, tenant=tenant, session=session
+        )
+        found = await self._do(self._lined(asked))
+        return list(map(self._summary, found))
 
-    async def _list(self, status: Sequence[str], limit: int, before: str | None) -> list[TaskSummary]:
-        where, params = ["true"], Params(limit=max(limit, 0))
-        if status:
-            # As literals, so that the plan of the statement is one for these statuses.
-            known = [f"'{one}'" for one in status if one in _STATUSES]
-            where.append(f"status IN ({', '.join(known)})" if known else "false")
-            if known and not ENDED.intersection(status):
-                where.append("NOT ended")
-        if before is not None:
-            rows = await self._ask_again(
-                "SELECT id FROM task WHERE task_id = %(before)s::text", {"before": before}
-            )
-            if not rows:
-                raise TaskNotFound(before)
-            where.append("id < %(id)s::bigint")
-            params["id"] = rows[0][0]
-        statement = f"{sql.SUMMARY} WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT %(limit)s::int"
-        return [self._summary(row) for row in await self._ask_again(statement, params)]
+    async def count_tasks(self, tenant: str | None = None, *, unfinished: bool = False) -> int:
+        counted = partial(listing.count, tenant=tenant, unfinished=unfinished)
+        return await self._do(self._lined(counted))
 
     async def summary(self, task_id: str) -> TaskSummary:
         async def work() -> TaskSummary:
@@ -557,6 +549,8 @@ class PostgresStore:
             queue=(row[9] or "").rpartition(":")[0],
             due=bool(row[10]),
             given_away=row[11] or "",
+            tenant=row[12],
+            session=row[13],
         )
 
     def _held(self, row: Row) -> bool:
@@ -696,9 +690,6 @@ class PostgresStore:
     async def _with_line(self, work: Callable[[Line], Coroutine[Any, Any, T]]) -> T:
         async with self._lines.one() as line:
             return await work(line)
-
-
-_STATUSES = frozenset(get_args(TaskStatus))
 
 
 def _refuse_mark(task_id: str, rows: Sequence[Row]) -> None:

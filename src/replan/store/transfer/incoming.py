@@ -186,6 +186,8 @@ class _Incoming:
             root.description,
             work_of(settings),
             not ended and not self.check.rests,
+            root.tenant,
+            root.session,
         )
 
 

@@ -26,9 +26,9 @@ _TAKEN = """SELECT e.key, o.task_id, e.times FROM task t JOIN effect e ON e.fami
 _ROWS = """SELECT e.seq, e.ts, e.round, e.type, e.data FROM task t LEFT JOIN event e ON e.task = t.id AND e.seq > %(after)s::bigint
  WHERE t.task_id = %(task)s::text ORDER BY e.seq LIMIT %(limit)s::int"""
 _TASK = """INSERT INTO task (task_id, request, description, status, ended, created, updated, last_seq, last_signal, epoch, append_seq,
- queue, priority, due, parent, shared, family, sealed_by) SELECT %(task)s::text, %(request)s::text, %(description)s::text, %(status)s::text, %(ended)s::bool,
+ queue, priority, due, parent, shared, family, sealed_by, tenant, session) SELECT %(task)s::text, %(request)s::text, %(description)s::text, %(status)s::text, %(ended)s::bool,
  %(created)s::float8, 0, 1, 0, %(epoch)s::bigint, 1, %(queue)s::text, %(priority)s::int, %(due)s::bool,
- p.id, %(shared)s::bigint, coalesce(p.family, p.id), %(sealed_by)s::text
+ p.id, %(shared)s::bigint, coalesce(p.family, p.id), %(sealed_by)s::text, %(tenant)s::text, %(session)s::text
  FROM (SELECT 1) one LEFT JOIN task p ON p.task_id = %(parent)s::text
  ON CONFLICT (task_id) DO NOTHING RETURNING id"""
 _EVENTS = """INSERT INTO event SELECT %(id)s::bigint, * FROM unnest(%(seqs)s::bigint[], %(times)s::float8[], %(rounds)s::int[],
@@ -122,6 +122,8 @@ async def _admit(line: Line, one: Admission, epoch: int) -> None:
         "parent": task.parent,
         "shared": task.shared,
         "sealed_by": task.sealed_by,
+        "tenant": one.tenant,
+        "session": one.session,
     }
     made = await line.ask(_TASK, params)
     if not made:
