@@ -1,0 +1,97 @@
+"""Who calls: by a key or a token, in either of two headers."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Protocol
+
+from replan.config.sections import Settings
+from replan.errors import ConfigError
+from replan.ports import Clock, HasKeys, Store
+from replan.run.access.callers import Caller
+from replan.server.auth.keys import PREFIX, KeyCheck
+from replan.server.auth.oidc import TokenCheck
+from replan.server.auth.refused import Refused
+
+log = logging.getLogger("replan.auth")
+
+MOST_CHARS = 20_000
+_BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*) *", re.ASCII | re.IGNORECASE)
+
+
+class Credentials(Protocol):
+    """What a call came with."""
+
+    @property
+    def authorization(self) -> str | None: ...
+    @property
+    def api_key(self) -> str | None: ...
+    @property
+    def peer(self) -> str: ...
+
+
+class KnownCallers:
+    """Of a service that asks who calls."""
+
+    def __init__(self, keys: KeyCheck | None, tokens: TokenCheck | None) -> None:
+        self._keys = keys
+        self._tokens = tokens
+
+    async def __call__(self, credentials: Credentials) -> Caller:
+        """`NotSignedIn`, the same for all that is not good; the log has why."""
+        try:
+            return await self._caller(credentials)
+        except Refused as refused:
+            log.info(
+                "not signed in: %s",
+                refused.why,
+                extra={"key_id": refused.key_id, "peer": credentials.peer},
+            )
+            raise
+
+    async def aclose(self) -> None:
+        for check in (self._keys, self._tokens):
+            if check is not None:
+                await check.aclose()
+
+    async def _caller(self, credentials: Credentials) -> Caller:
+        given = _given(credentials)
+        if given.startswith(PREFIX):
+            if self._keys is None:
+                raise Refused("a key, and keys are not taken here")
+            return await self._keys.caller(given)
+        if self._tokens is None:
+            raise Refused("no key, and tokens are not taken here")
+        return await self._tokens.caller(given)
+
+
+def _given(credentials: Credentials) -> str:
+    """The one key or token that it came with."""
+    authorization, api_key = credentials.authorization, credentials.api_key
+    if max(len(authorization or ""), len(api_key or "")) > MOST_CHARS:
+        raise Refused("a header that is too long")
+    bearer = _BEARER.fullmatch(authorization) if authorization is not None else None
+    if api_key is not None:
+        if bearer is not None:
+            raise Refused("both a bearer and an API key: which of them counts is not guessed")
+        if not api_key.startswith(PREFIX):
+            raise Refused("X-API-Key has no key in it")
+        return api_key
+    if authorization is None:
+        raise Refused("nothing to know the caller by")
+    if bearer is None:
+        raise Refused("Authorization is not `Bearer …`")
+    return str(bearer[1])
+
+
+def known_callers(settings: Settings, store: Store, clock: Clock) -> KnownCallers | None:
+    """As `[server] auth` says; None: nobody is asked. `ConfigError` for settings that cannot be."""
+    ways = settings.server.auth.split("+")
+    keys = None
+    if "keys" in ways:
+        if not isinstance(store, HasKeys):
+            raise ConfigError(f'[server] auth = "keys": {store.shown} cannot keep keys')
+        keys = KeyCheck(store.keys(), clock)
+    tokens = TokenCheck(settings.oidc, clock) if "oidc" in ways else None
+    return KnownCallers(keys, tokens) if keys is not None or tokens is not None else None

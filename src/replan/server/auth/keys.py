@@ -1,0 +1,135 @@
+"""API keys: `rpk_<id>_<secret>`. The id is looked up; of the secret only a digest is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import hmac
+import re
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+
+from replan.errors import StoreError
+from replan.ports import Clock, Keys, StoredKey
+from replan.run.access.callers import SCOPES, Caller
+from replan.server.auth.refused import Refused
+
+PREFIX = "rpk_"
+_KEY = re.compile(r"rpk_(?P<id>[0-9a-f]{16})_(?P<secret>[0-9a-f]{64})", re.ASCII)
+_NO_DIGEST = hashlib.sha256(b"").hexdigest()
+FRESH_SECS = 4.0
+"""So long what the store has said of a key counts: it is revoked everywhere within that and a query's time."""
+MOST_REMEMBERED = 4_096
+USED_EVERY_SECS = 60.0
+"""`last_used` is that coarse."""
+
+
+class NewKey(NamedTuple):
+    """The only time that the whole key is seen."""
+
+    text: str
+    key_id: str
+    digest: str
+
+
+def new_key() -> NewKey:
+    key_id, secret = secrets.token_hex(8), secrets.token_hex(32)
+    return NewKey(f"{PREFIX}{key_id}_{secret}", key_id, digest_of(secret))
+
+
+def digest_of(secret: str) -> str:
+    """The secret has 256 random bits: no salt and no slow hash would make it harder to guess."""
+    return hashlib.sha256(secret.encode("ascii")).hexdigest()
+
+
+class _Remembered(NamedTuple):
+    key: StoredKey | None
+    until: float
+
+
+class KeyCheck:
+    """Says whose a key is. What the store says counts for a few seconds, so that a request is no query."""
+
+    def __init__(self, store: Keys, clock: Clock, *, monotonic: Callable[[], float] | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._monotonic = monotonic or asyncio.get_running_loop().time
+        self._known: OrderedDict[str, _Remembered] = OrderedDict()
+        self._asked: dict[str, asyncio.Task[StoredKey | None]] = {}
+        self._noted: OrderedDict[str, float] = OrderedDict()
+        self._notes: set[asyncio.Task[None]] = set()
+
+    async def caller(self, text: str) -> Caller:
+        """`Refused` for what is no key, or no longer a good one."""
+        found = _KEY.fullmatch(text)
+        if found is None:
+            raise Refused("not in the form of a key")
+        key_id = found["id"]
+        key = await self._stored(key_id)
+        same = hmac.compare_digest(digest_of(found["secret"]), key.digest if key is not None else _NO_DIGEST)
+        if key is None:
+            raise Refused("no such key", key_id=key_id)
+        if not same:
+            raise Refused("wrong secret", key_id=key_id)
+        now = self._clock.now()
+        if key.revoked is not None:
+            raise Refused("revoked", key_id=key_id)
+        if key.expires is not None and now >= key.expires:
+            raise Refused("expired", key_id=key_id)
+        self._note_use(key_id, now)
+        return Caller(
+            f"key:{key.name}", key.tenant, frozenset(one for one in SCOPES if one in key.scopes), key_id
+        )
+
+    async def aclose(self) -> None:
+        for task in (*self._notes, *self._asked.values()):
+            task.cancel()
+        await asyncio.gather(*self._notes, *self._asked.values(), return_exceptions=True)
+
+    async def _stored(self, key_id: str) -> StoredKey | None:
+        known = self._known.get(key_id)
+        if known is not None and self._monotonic() < known.until:
+            self._known.move_to_end(key_id)
+            return known.key
+        task = self._asked.get(key_id)
+        if task is None:  # many requests with one key are one query
+            task = self._asked[key_id] = asyncio.create_task(self._ask(key_id))
+            task.add_done_callback(functools.partial(self._answered, key_id))
+        return await asyncio.shield(task)
+
+    async def _ask(self, key_id: str) -> StoredKey | None:
+        since = self._monotonic()
+        key = await self._store.key(key_id)
+        if key is not None:  # guessed ids are not worth the room
+            self._known[key_id] = _Remembered(key, since + FRESH_SECS)
+            self._known.move_to_end(key_id)
+            if len(self._known) > MOST_REMEMBERED:
+                self._known.popitem(last=False)
+        else:
+            self._known.pop(key_id, None)
+        return key
+
+    def _answered(self, key_id: str, task: asyncio.Task[StoredKey | None]) -> None:
+        self._asked.pop(key_id, None)
+        if not task.cancelled():
+            task.exception()  # whoever asked may have gone
+
+    def _note_use(self, key_id: str, now: float) -> None:
+        if now - self._noted.get(key_id, float("-inf")) < USED_EVERY_SECS:
+            return
+        self._noted[key_id] = now
+        self._noted.move_to_end(key_id)
+        if len(self._noted) > MOST_REMEMBERED:
+            self._noted.popitem(last=False)
+        task = asyncio.create_task(self._write_use(key_id, now))
+        self._notes.add(task)
+        task.add_done_callback(self._notes.discard)
+
+    async def _write_use(self, key_id: str, now: float) -> None:
+        try:
+            await self._store.key_used(key_id, now)
+        except StoreError:
+            self._noted.pop(key_id, None)  # the next use is told again; nobody is refused for it
