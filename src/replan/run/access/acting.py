@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from replan.core.events import ApprovalRequested
 from replan.core.state.task import State
 from replan.errors import AnsweredBefore, InputError, NoSuchPart
 from replan.run.access.people import call_hash, find_open
@@ -20,12 +17,8 @@ async def approve(service: Service, state: State, approval_id: str, request: App
         raise InputError(
             "a yes is for one call as it was shown: give its `hash`, which stands beside what waits (`/waiting`)"
         )
-    _not_answered(
-        state,
-        approval_id,
-        state.recovery.requests if state.recovery is not None else {},
-        open_approvals(state),
-    )
+    _goes_on(state)
+    _not_answered(state, approval_id)
     asked = find_open(state, approval_id)
     if request.hash is not None and request.hash != call_hash(asked):
         raise AnsweredBefore(
@@ -37,40 +30,40 @@ async def approve(service: Service, state: State, approval_id: str, request: App
     )  # fmt: skip
 
 
-def _not_answered(
-    state: State, approval_id: str, known: Mapping[str, ApprovalRequested], open_: Sequence[ApprovalRequested]
-) -> None:
+def _goes_on(state: State) -> None:
+    if state.ended:
+        raise interventions.ended(state.task_id, state.status)
+
+
+def _not_answered(state: State, approval_id: str) -> None:
     """`AnsweredBefore` says what has become of an approval that is open no more."""
-    asked = known.get(approval_id)
-    if state.ended or asked is None or asked in open_:
+    known = state.recovery
+    asked = None if known is None else known.requests.get(approval_id)
+    if known is None or asked is None or asked in open_approvals(state):
         return
-    said = state.recovery.approvals.get(asked.call_key) if state.recovery is not None else None
+    said = known.approvals.get(asked.call_key)
     if said is None or said.approval_id != approval_id:
         raise AnsweredBefore(f"approval {approval_id!r} is not asked for any more: the task went another way")
-    raise AnsweredBefore(
-        f"approval {approval_id!r} was {'agreed to' if said.approved else 'rejected'} before by {said.by or 'somebody'}"
-    )
+    how = "agreed to" if said.approved else "rejected"
+    raise AnsweredBefore(f"approval {approval_id!r} was {how} before by {said.by or 'somebody'}")
 
 
 async def answer(service: Service, state: State, question_id: str, request: QuestionAnswer, by: str) -> None:
+    _goes_on(state)
     known = state.recovery
-    if not state.ended:
-        if known is not None and (said := known.answers.get(question_id)) is not None:
-            raise AnsweredBefore(f"question {question_id!r} was answered before by {said.by or 'somebody'}")
-        open_ = [] if known is None else [one.question_id for one in known.open_questions()]
-        if question_id not in open_:
-            there = ", ".join(open_) or "none"
-            raise NoSuchPart(
-                f"task {state.task_id!r} has no open question {question_id!r:.200}; open: {there}"
-            )
+    if known is not None and (said := known.answers.get(question_id)) is not None:
+        raise AnsweredBefore(f"question {question_id!r} was answered before by {said.by or 'somebody'}")
+    open_ = [] if known is None else [one.question_id for one in known.open_questions()]
+    if question_id not in open_:
+        there = ", ".join(open_) or "none"
+        raise NoSuchPart(f"task {state.task_id!r} has no open question {question_id!r:.200}; open: {there}")
     await service.answer(state.task_id, request.text, question_id, output=request.output, by=by)
 
 
 async def settle(service: Service, state: State, step_id: str, request: SettleRequest, by: str) -> None:
     """Answer the question that is open about the step's call in doubt."""
     step_of(state, step_id)
-    if state.ended:
-        raise interventions.ended(state.task_id, state.status)
+    _goes_on(state)
     open_ = state.recovery.open_questions() if state.recovery is not None else []
     about = [one for one in open_ if one.kind == "outcome" and one.step_id == step_id]
     if len(about) != 1:
