@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from replan.core.again.planned import PlannedAgain
+from replan.core.again.still_due import told_still_due
+from replan.core.evaluation.outcome import standing_of
 from replan.core.plan.check import Checked, Toolbox, check_plan
 from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.plan.repeats import marks
 from replan.core.recovery.guard import plan_repeats
 from replan.core.recovery.in_part import planned_marks
 from replan.core.recovery.known import stands_in
+from replan.core.recovery.strategies import due_again
+from replan.core.reflection import Strategy
 from replan.core.state.task import StepState
 from replan.core.types import JsonObject, Plan, Step, StepId, ToolId, ToolSpec
 from replan.core.waits.tools import names_of_tools
@@ -95,17 +99,7 @@ def check(
         found += proposal_violations(proposal, resolve)
         found += planned_marks(state, [step for step in checked.plan.steps if step.step_id in new], resolve)
         goes_on = state.replanning is not None and state.replanning.continues
-        if state.ledger.any_deeds and checked.graph is not None:
-            fresh = [step for step in checked.plan.steps if step.step_id in new]
-            told = [
-                name
-                for name, wrong in checked.of_steps.items()
-                if any(one.category == "decomposition_error" for one in wrong)
-            ]
-            again = PlannedAgain(
-                state, fresh, checked.plan.steps, checked.graph, checked.constants, resolve, goes_on, told
-            )
-            found += again.asked()
+        found += _done_or_due(run, checked, new, goes_on=goes_on)
     if not checked.plan.steps and policy.evaluation == "steps":
         found.append(
             "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
@@ -126,6 +120,26 @@ def check(
             acts_again=_acts_again(run, due),
         )
     return checked._replace(violations=(repeat,) if repeat else tuple(found), tried_before=bool(repeat))
+
+
+def _done_or_due(run: Run, checked: Checked, new: Collection[StepId], *, goes_on: bool) -> Iterator[str]:
+    """What new steps would do that is done already, or that steps which stay are yet to do."""
+    state, plan, resolve = run.state, checked.plan, run.parts.tools.resolve
+    fresh = [step for step in plan.steps if step.step_id in new]
+    told = [
+        name
+        for name, wrong in checked.of_steps.items()
+        if any(one.category == "decomposition_error" for one in wrong)
+    ]
+    if state.ledger.any_deeds and checked.graph is not None:
+        again = PlannedAgain(
+            state, fresh, plan.steps, checked.graph, checked.constants, resolve, goes_on, told
+        )
+        yield from again.asked()
+    if state.replanning is not None:
+        due = _still_due(run, plan, state.replanning.strategy)  # also one that waits for new steps now
+        fresh = [step for step in fresh if step.step_id not in due]
+        yield from told_still_due(state, plan.steps, fresh, due, checked.constants, resolve, told)
 
 
 _MOST_TOLD = 10
@@ -229,6 +243,17 @@ def _called(run: Run, step: StepState) -> list[ToolSpec]:
 def settled_steps(run: Run) -> set[StepId]:
     """Steps that are done: what they did is not checked again."""
     return {name for name, step in run.state.steps.items() if step.status == "succeeded"}
+
+
+def _still_due(run: Run, plan: Plan, strategy: Strategy) -> set[StepId]:
+    """The steps that this plan runs, whichever plan has brought them."""
+    steps = run.state.steps
+    again = due_again(plan, standing_of(run.state), strategy)
+    return {*again, *(step.step_id for step in plan.steps if _is_ahead(steps.get(step.step_id)))}
+
+
+def _is_ahead(step: StepState | None) -> bool:
+    return step is not None and step.status not in ("succeeded", "failed", "skipped")
 
 
 def stand_ins(run: Run) -> dict[tuple[StepId, str | None], ToolSpec | None]:
