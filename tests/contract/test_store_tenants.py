@@ -118,6 +118,10 @@ async def test_a_page_does_not_go_on_from_what_another_tenant_has(store: Store) 
     for task_id in ("b", "nowhere"):
         with pytest.raises(TaskNotFound, match=task_id):
             await store.list_tasks(tenant="acme", before=task_id)
+    for odd in ("a\0", "\ud800", "💥" * 300):
+        assert await listed(store, tenant=odd) == await listed(store, session=odd) == []
+        with pytest.raises(TaskNotFound):
+            await store.list_tasks(before=odd)
     assert await listed(store, before="b") == ["a"]
 
 

@@ -58,6 +58,7 @@ from replan.store.reader import Reader
 from replan.store.redact import redact
 from replan.store.rows import EventRow, laid
 from replan.store.tenants import listing
+from replan.store.tenants.keys import SqliteKeys
 from replan.store.watch import Listener, Watchers
 from replan.store.writer import Writer, translate
 
@@ -571,6 +572,10 @@ class SqliteStore:
                 raise translate(error, self.path) from None
             self._outbox = SqliteOutbox(self._writer, self._delivering, self._holders)
         return self._outbox
+
+    def keys(self) -> SqliteKeys:
+        """The API keys of a service, and what its tenants may use."""
+        return SqliteKeys(self._writer, self._reader)
 
     # ── tools ──
 

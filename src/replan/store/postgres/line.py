@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 
+from replan.core.data.strict_json import storable
 from replan.store.postgres.address import Address
 from replan.store.postgres.faults import passes
 
@@ -26,6 +27,11 @@ LONG_SECS = 3_600.0
 """For what goes through a whole log."""
 _BYTES_A_SEC = 500_000
 """A slow way still carries so much."""
+
+
+def sendable(text: str) -> str:
+    """As a statement can hold it; what no row can have is found nowhere."""
+    return storable(text).replace("\0", "\ufffd")
 
 
 def secs_for(size: int) -> float:

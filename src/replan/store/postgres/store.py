@@ -59,6 +59,7 @@ from replan.store.postgres.presence import OTHERS, Presence
 from replan.store.postgres.presence import told as notice
 from replan.store.postgres.shared import Shared as SharedDatabase
 from replan.store.postgres.tenants import listing
+from replan.store.postgres.tenants.keys import PostgresKeys
 from replan.store.postgres.worker_loop import WorkerLoop
 from replan.store.postgres.writer import Add, Work, Writer
 from replan.store.rows import laid, records_of
@@ -671,6 +672,10 @@ class PostgresStore:
             )
             self._outbox = PostgresOutbox(self._delivering)
         return self._outbox
+
+    def keys(self) -> PostgresKeys:
+        """The API keys of a service, and what its tenants may use."""
+        return PostgresKeys(lambda statement, params: self._do(self._ask_again(statement, params)))
 
     # ── tools ──
 

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
+from replan.core.data.strict_json import storable
 from replan.core.state.task import ENDED, TaskStatus
 from replan.errors import TaskNotFound
 
@@ -37,7 +38,7 @@ class Row(NamedTuple):
 
 
 def row(db: sqlite3.Connection, *, task_id: str) -> Row:
-    found = db.execute(f"{_ROW} WHERE task_id = ?", (task_id,)).fetchone()
+    found = db.execute(f"{_ROW} WHERE task_id = ?", (storable(task_id),)).fetchone()
     if found is None:
         raise TaskNotFound(task_id)
     return Row(*found)
@@ -54,6 +55,7 @@ def rows(
 ) -> list[Row]:
     """Tasks with one of these statuses, newest first."""
     start, most = _before(db, before, tenant), max(limit, 0)
+    tenant, session = tenant and storable(tenant), session and storable(session)
     known = [one for one in _STATUSES if one in status]
     if status and not known:
         return []
@@ -86,7 +88,7 @@ def _before(db: sqlite3.Connection, before: str | None, tenant: str | None) -> i
     """The number that a page ends before. A task of another tenant is not there."""
     if before is None:
         return _LAST_OF_ALL
-    known = db.execute("SELECT id, tenant FROM task WHERE task_id = ?", (before,)).fetchone()
+    known = db.execute("SELECT id, tenant FROM task WHERE task_id = ?", (storable(before),)).fetchone()
     if known is None or tenant not in (None, known[1]):
         raise TaskNotFound(before)
     return int(known[0])

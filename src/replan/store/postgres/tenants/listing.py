@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import get_args
 
-from replan.core.data.strict_json import storable
 from replan.core.state.task import ENDED, TaskStatus
 from replan.errors import TaskNotFound
-from replan.store.postgres.line import Line, Params, Row
+from replan.store.postgres.line import Line, Params, Row, sendable
 from replan.store.postgres.statements import SUMMARY
 
 _LAST_OF_ALL = 2**62
@@ -32,10 +31,10 @@ async def rows(
 ) -> list[Row]:
     """Tasks with one of these statuses, newest first: rows of `SUMMARY`."""
     params = Params(
-        most=max(limit, 0), id=_LAST_OF_ALL, tenant=_text(tenant or ""), session=_text(session or "")
+        most=max(limit, 0), id=_LAST_OF_ALL, tenant=sendable(tenant or ""), session=sendable(session or "")
     )
     if before is not None:
-        known = await line.ask(_BEFORE, {"before": _text(before)})
+        known = await line.ask(_BEFORE, {"before": sendable(before)})
         if not known or tenant not in (None, known[0][1]):
             raise TaskNotFound(before)
         params["id"] = known[0][0]
@@ -75,15 +74,10 @@ def _way(places: dict[str, str], more: str = "") -> str:
     )
 
 
-def _text(given: str) -> str:
-    """As a statement can hold it; what no row can have is found nowhere."""
-    return storable(given).replace("\0", "\ufffd")
-
-
 async def count(line: Line, *, tenant: str | None, unfinished: bool) -> int:
     where = [] if tenant is None else ["tenant = %(tenant)s::text"]
     if unfinished:
         where.append("NOT ended" if tenant is None else _OPEN)
     query = f"SELECT count(*) FROM task {'WHERE ' if where else ''}{' AND '.join(where)}"
-    found = await line.ask(query, {"tenant": _text(tenant or "")})
+    found = await line.ask(query, {"tenant": sendable(tenant or "")})
     return int(found[0][0])
