@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from replan.core.events import Record
@@ -25,6 +25,7 @@ from replan.errors import (
 from replan.ports import TaskSummary
 from replan.run.access import acting, catalogue, outputs, people, previewing, reading
 from replan.run.access.callers import Caller, Scope, need
+from replan.run.access.limits import Quotas
 from replan.run.access.ports import Driver
 from replan.run.access.requests import (
     ApprovalAnswer,
@@ -35,6 +36,7 @@ from replan.run.access.requests import (
     QuestionAnswer,
     SettleRequest,
     SignalRequest,
+    SubmitOptions,
     SubmitRequest,
 )
 from replan.run.access.views import (
@@ -63,9 +65,11 @@ RETRY_AFTER_SECS = 2.0
 class UseCases:
     """What front ends call."""
 
-    def __init__(self, service: Service, driver: Driver) -> None:
+    def __init__(self, service: Service, driver: Driver, quotas: Quotas | None = None) -> None:
+        """`quotas`: what tenants may use; none: as the service may."""
         self._service = service
         self._driver = driver
+        self._quotas = quotas
 
     # ── begin ──
 
@@ -84,13 +88,14 @@ class UseCases:
                 f"{load.queued} tasks wait for a place here, and no more may: try again later",
                 retry_after=RETRY_AFTER_SECS,
             )
-        wanted = await self._wanted(caller, request)
-        try:
-            task_id, new = await self._driver.submit(wanted)
-        except TaskExists:
-            if idempotency_key is None:
-                raise
-            raise TaskExists(str(request.task_id), idempotency_key) from None
+        async with self._room(caller, request.task_id, request.options) as options:
+            wanted = await self._wanted(caller, request.model_copy(update={"options": options}))
+            try:
+                task_id, new = await self._driver.submit(wanted)
+            except TaskExists:
+                if idempotency_key is None:
+                    raise
+                raise TaskExists(str(request.task_id), idempotency_key) from None
         summary = await self._service.parts.store.summary(task_id)
         return Submitted(task_id=task_id, status=summary.status, new=new)
 
@@ -98,11 +103,14 @@ class UseCases:
         """What the task would do: a checked plan, its effects and approvals, and what it may cost. Nothing is stored."""
         need(caller, "run")
         wanted = await self._wanted(caller, request)
+        if self._quotas is not None:
+            await self._quotas.look(caller.tenant)
         return await previewing.preview(await self._service.planned(wanted), wanted, self._service.parts)
 
     async def fork(self, caller: Caller, task_id: str, request: ForkRequest) -> Submitted:
         await self._own(caller, task_id, "run")
-        forked, new = await self._driver.fork(task_id, acting.forking(request, caller.who), request.options)
+        async with self._room(caller, request.task_id, request.options) as options:
+            forked, new = await self._driver.fork(task_id, acting.forking(request, caller.who), options)
         summary = await self._service.parts.store.summary(forked)
         return Submitted(task_id=forked, status=summary.status, new=new)
 
@@ -309,6 +317,19 @@ class UseCases:
         if earlier is not None:
             await self._own(caller, earlier, "run")
         return self._driver.request(request, tenant=caller.tenant, by=caller.who)
+
+    @contextlib.asynccontextmanager
+    async def _room(
+        self, caller: Caller, task_id: str | None, options: SubmitOptions
+    ) -> AsyncIterator[SubmitOptions]:
+        """A place for a task more in what the tenant may use, and the options within that. One that is there has its place."""
+        if self._quotas is None:
+            yield options
+        elif await self._is_there(caller, task_id):
+            yield await self._quotas.within(caller.tenant, options)
+        else:
+            async with self._quotas.place(caller.tenant, options) as lowered:
+                yield lowered
 
     async def _is_there(self, caller: Caller, task_id: str | None) -> bool:
         if task_id is None:

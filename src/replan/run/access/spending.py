@@ -1,0 +1,148 @@
+"""What the tasks that a tenant has submitted today have used, as their logs say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple, get_args
+
+from replan.core.state.task import ENDED, State, TaskStatus
+from replan.errors import TaskNotFound
+from replan.ports import TaskSummary
+from replan.run.service.tasks import Service
+
+DAY = 86_400.0
+FRESH_SECS = 5.0
+"""So long a sum counts."""
+MOST_TENANTS = 1_000
+PAGE = 200
+UNFINISHED = tuple(status for status in get_args(TaskStatus) if status not in ENDED)
+
+
+class Spent(NamedTuple):
+    """An amount of what costs something."""
+
+    cost_usd: float = 0.0
+    tokens: int = 0
+
+    def __add__(self, other: object) -> Spent:
+        assert isinstance(other, Spent)
+        return Spent(self.cost_usd + other.cost_usd, self.tokens + other.tokens)
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(self.cost_usd - other.cost_usd, self.tokens - other.tokens)
+
+
+class Today(NamedTuple):
+    used: Spent
+    held: Spent
+    """What unfinished tasks with a budget may use beyond that."""
+
+
+class _Task(NamedTuple):
+    last_seq: int
+    used: Spent
+    held: Spent
+
+
+class _Tenant:
+    def __init__(self, day: float) -> None:
+        self.day = day
+        self.unfinished: dict[str, _Task] = {}
+        self.ended: set[str] = set()
+        self.used = Spent()
+        """By those that have ended."""
+        self.since = Spent()
+        """What tasks may use that were stored since the sum was made."""
+        self.fresh_until = float("-inf")
+        self.lock = asyncio.Lock()
+
+
+class Spending:
+    """Sums that are kept, and brought up to date by what has changed: a task that has ended is read once."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._store = service.parts.store
+        self._tenants: OrderedDict[str, _Tenant] = OrderedDict()
+
+    def stored(self, tenant: str, may_use: Spent) -> None:
+        """A task more is there."""
+        if (known := self._tenants.get(tenant)) is not None:
+            known.since += may_use
+
+    async def today(self, tenant: str) -> Today:
+        now = self._service.parts.clock.now()
+        day = now - now % DAY
+        known = self._tenants.get(tenant)
+        if known is None or known.day != day:
+            known = self._tenants[tenant] = _Tenant(day)
+        self._tenants.move_to_end(tenant)
+        if len(self._tenants) > MOST_TENANTS:
+            self._tenants.popitem(last=False)
+        async with known.lock:  # who comes meanwhile waits for the same sum
+            if now >= known.fresh_until:
+                known.since = Spent()
+                await self._bring_up(tenant, known)
+                known.fresh_until = now + FRESH_SECS
+        used, held = known.used, known.since
+        for one in known.unfinished.values():
+            used, held = used + one.used, held + one.held
+        return Today(used, held)
+
+    async def _bring_up(self, tenant: str, known: _Tenant) -> None:
+        gone = set(known.unfinished)
+        async for summary in self._newest(known.day, tenant, UNFINISHED):
+            gone.discard(summary.task_id)
+            await self._look(known, summary)
+        for task_id in gone:
+            try:
+                await self._look(known, await self._store.summary(task_id))
+            except TaskNotFound:  # deleted, it was paid for nevertheless
+                known.used += known.unfinished.pop(task_id).used
+        old = 0
+        async for summary in self._newest(known.day, tenant):
+            if summary.task_id in known.ended or summary.task_id in known.unfinished:
+                old += 1
+                if old == PAGE:  # what is older is known: some are stored out of turn, though not so far
+                    return
+            else:
+                await self._look(known, summary)
+
+    async def _newest(
+        self, since: float, tenant: str, status: Sequence[str] = ()
+    ) -> AsyncIterator[TaskSummary]:
+        before = None
+        while page := await self._store.list_tasks(status=status, limit=PAGE, before=before, tenant=tenant):
+            for summary in page:
+                if summary.created < since:
+                    return
+                yield summary
+            if len(page) < PAGE:
+                return
+            before = page[-1].task_id
+
+    async def _look(self, known: _Tenant, summary: TaskSummary) -> None:
+        before = known.unfinished.get(summary.task_id)
+        if before is not None and before.last_seq == summary.last_seq:
+            return
+        state = await self._service.state(summary.task_id)
+        used = _used(state)
+        if summary.status in ENDED:
+            known.unfinished.pop(summary.task_id, None)
+            known.ended.add(summary.task_id)
+            known.used += used
+        else:
+            known.unfinished[summary.task_id] = _Task(summary.last_seq, used, _held(state, used))
+
+
+def _used(state: State) -> Spent:
+    return Spent(state.usage.cost_usd, state.usage.input_tokens + state.usage.output_tokens)
+
+
+def _held(state: State, used: Spent) -> Spent:
+    budget = state.policy.budget
+    return Spent(
+        max((budget.max_cost_usd or 0.0) - used.cost_usd, 0.0), max((budget.max_tokens or 0) - used.tokens, 0)
+    )
