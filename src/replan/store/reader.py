@@ -6,9 +6,10 @@ import asyncio
 import hashlib
 import itertools
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from json import dumps
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -102,6 +103,20 @@ class Reader:
 
         return await self.run(lambda db: _looked(db, seen))
 
+    async def moved(self, read: Mapping[str, int], driven: Mapping[str, int]) -> list[str]:
+        """Of tasks, each with the last event that is known of it, those of which there may be more.
+
+        `driven`: the fences of those that are driven here; as long as they hold, nobody else appends to them.
+        """
+        held = {task_id: driven[task_id] for task_id in read if task_id in driven}
+        free = {task_id: last for task_id, last in read.items() if task_id not in held}
+
+        def work(db: sqlite3.Connection) -> list[str]:
+            asked = ((_MOVED, free), (_TAKEN_OVER, held))
+            return [row[0] for query, tasks in asked if tasks for row in db.execute(query, (dumps(tasks),))]
+
+        return await self.run(work)
+
     def stop(self) -> None:
         """Take no more readings; what is queued is still done."""
         self._closing = True
@@ -140,3 +155,8 @@ def _looked(db: sqlite3.Connection, seen: Seen) -> News:
 _SIGNALS_ONLY = "AND type IN ({})".format(
     ", ".join(f"'{name}'" for name, kind in sorted(e.KINDS.items()) if kind.signal)
 )
+_MOVED = """SELECT j.key FROM json_each(?) j LEFT JOIN task ON task_id = j.key
+ WHERE task.id IS NULL OR status IN ({}) OR (SELECT max(seq) FROM event WHERE task = task.id) > j.value""".format(
+    ", ".join(f"'{status}'" for status in sorted(ENDED))
+)
+_TAKEN_OVER = "SELECT j.key FROM json_each(?) j LEFT JOIN task ON task_id = j.key WHERE epoch IS NULL OR epoch <> j.value"

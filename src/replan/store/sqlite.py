@@ -1,7 +1,8 @@
 """The event log in one SQLite file: WAL, one writing thread with group commit, readers beside it.
 
 With `synchronous="normal"` a commit survives a killed process, with `"full"` also a power cut.
-Other processes' signals and events are noticed by a look at `PRAGMA data_version` every tenth of a second.
+Other processes' signals and events are noticed by a look at `PRAGMA data_version` every tenth of a second, and where that says
+that something was written, at where the logs of followed tasks end.
 """
 
 from __future__ import annotations
@@ -106,9 +107,11 @@ class SqliteStore:
         )  # the writer waits itself
         self._prompt = opened[2]
         self._writer = Writer(opened[0], opened[2], path, synced=synchronous != "normal", busy_secs=busy_secs)
-        self._watchers = Watchers(self._reader.look, self._reader.begun)
         self._driven: dict[str, int] = {}
         """Tasks that this process drives: their fences."""
+        self._watchers = Watchers(
+            self._reader.look, lambda read: self._reader.moved(read, self._driven), self._reader.begun
+        )
         self._created: dict[str, tuple[float, str]] = {}
         """The requests that were stored here lately and not read yet: when, and what."""
         self._closed = False
@@ -220,7 +223,9 @@ class SqliteStore:
                 raise TaskShared(task_id, [one.task_id for one in shared])
             return moving.remove(db, number)
 
-        await self._unused(await self._writer.submit(work, large=True))
+        used = await self._writer.submit(work, large=True)
+        self._watchers.changed(task_id)
+        await self._unused(used)
 
     async def _unused(self, used: Sequence[int]) -> None:
         if used:
@@ -280,8 +285,7 @@ class SqliteStore:
             future = self._writer.submit(
                 partial(_append_one, claim, rows[0], ts, round), chain=claim, large=large, single=True
             )
-            if self._watchers.waiting(task_id):
-                future.add_done_callback(lambda _: self._watchers.changed(task_id))
+            self._tell_when(future, task_id)
             return future
 
         def work(db: sqlite3.Connection) -> Appended:
@@ -319,9 +323,13 @@ class SqliteStore:
         size = sum([len(row.data) for row in rows])
         large = bool(artifacts) or count > PROMPT_EVENTS or size > PROMPT_BYTES
         future = self._writer.submit(work, chain=claim, large=large)
-        if self._watchers.waiting(task_id):
-            future.add_done_callback(lambda _: self._watchers.changed(task_id))
+        self._tell_when(future, task_id)
         return future
+
+    def _tell_when(self, written: asyncio.Future[Appended], task_id: str) -> None:
+        """Tell who reads along once it is written, also who begins to while it still waits for its turn."""
+        if not written.done() or self._watchers.waiting(task_id):
+            written.add_done_callback(lambda _: self._watchers.changed(task_id))
 
     def redact(self, claim: Claim, redaction: Redaction) -> asyncio.Future[None]:
         def work(db: sqlite3.Connection) -> None:
@@ -424,6 +432,7 @@ class SqliteStore:
                 if last:
                     return
                 if len(records) < _FOLLOW_PAGE:
+                    watch.seen = after
                     await watch.wait()
 
     def listen(self, task_id: str, tell: Callable[[], None]) -> Listener:

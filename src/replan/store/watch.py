@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from replan.errors import StoreError
 
 LOOK_SECS = 0.1
+_SHARE = 4
+"""So many times as long as a look has taken is waited for before the next: thousands that wait take no thread for themselves."""
+_TOGETHER = 1_000
+"""Tasks that are looked at in one reading, so that others have their turn in between."""
 
 
 class Seen(NamedTuple):
@@ -33,9 +38,11 @@ class News(NamedTuple):
 class Watch:
     """One waiting reader."""
 
-    __slots__ = ("_told", "_waiter")
+    __slots__ = ("_told", "_waiter", "seen")
 
     def __init__(self) -> None:
+        self.seen = 0
+        """The last event that it has read."""
         self._told = False
         self._waiter: asyncio.Future[None] | None = None
 
@@ -72,10 +79,20 @@ _ByTask = dict[str, tuple[T, ...]]
 
 
 class Watchers:
-    """All waiting readers and listeners of one store; the look runs only while there are some."""
+    """All waiting readers and listeners of one store; the look runs only while there are some.
 
-    def __init__(self, look: Callable[[Seen], Awaitable[News]], seen: Seen) -> None:
+    `moved`: of tasks, each with the last event that is known of it, those of which there may be more to read, by whoever
+    has written it without a word here.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[Seen], Awaitable[News]],
+        moved: Callable[[Mapping[str, int]], Awaitable[Sequence[str]]],
+        seen: Seen,
+    ) -> None:
         self._look = look
+        self._moved = moved
         self._readers: _ByTask[Watch] = {}
         self._listeners: _ByTask[Listener] = {}
         self._seen = seen
@@ -128,18 +145,30 @@ class Watchers:
                 listener.tell()
 
     async def _keep_looking(self) -> None:
+        took = 0.0
         while True:
-            await asyncio.sleep(LOOK_SECS)  # first: what is there already is read by whoever waits
+            # First: what is there already is read by whoever waits.
+            await asyncio.sleep(max(LOOK_SECS, _SHARE * took))
+            began = time.monotonic()
             with contextlib.suppress(StoreError):  # a locked database is looked at again
                 news = await self._look(self._seen)
+                for task_id in news.signalled:
+                    self.changed(task_id, signal=True)
+                if news.changed:
+                    await self._tell_of_moved()
                 self._seen = news.seen
-                self._spread(news)
+            took = time.monotonic() - began
 
-    def _spread(self, news: News) -> None:
-        for task_id in news.signalled:
-            self.changed(task_id, signal=True)
-        if news.changed:
-            for task_id in list(self._readers):
+    async def _tell_of_moved(self) -> None:
+        """Not all who wait: also what this store writes itself looks like news."""
+        waiting = list(self._readers)
+        for at in range(0, len(waiting), _TOGETHER):
+            read = {
+                task_id: min(watch.seen for watch in self._readers[task_id])
+                for task_id in waiting[at : at + _TOGETHER]
+                if task_id in self._readers
+            }
+            for task_id in await self._moved(read):
                 self.changed(task_id)
 
     async def aclose(self) -> None:
