@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Compiled modules are kept: a test that starts a process pays for its imports once, not each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run test slow check prove bench proto record lock clean
+.PHONY: help setup run serve test slow check prove bench proto record lock clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -32,6 +32,10 @@ run: $(VENV)/.run  ## Do the first task with the built-in model
 	$(BIN)/replan model pull
 	$(BIN)/python -m examples.first_run
 	@echo "the command is $(BIN)/replan; after \`. $(BIN)/activate\` it is replan"
+
+serve: $(VENV)/.run  ## Serve tasks over HTTP on port 8080, with the tools of the first run
+	$(BIN)/replan model pull
+	$(BIN)/replan serve --tools examples/tools.py
 
 test: check  ## Check, then run the tests
 	$(BIN)/python -m pytest

@@ -50,6 +50,7 @@ PRELOADED = (
     *("pydantic_ai.models.openai", "pydantic_ai.providers.openai", "mcp.client.stdio"),
     *("anyio._backends._asyncio", "concurrent.futures.thread"),
     *("replan.tools.remote.server_http", "replan.tools.remote.server_grpc", "uvicorn", "grpc.aio"),
+    *("replan.server.run", "replan.server.http.app", "replan.server.http.serving", "httptools", "uvloop"),
     *("replan.store.postgres.store", "replan.engine.procrastinate.worker", "replan.projections.json_lines"),
 )
 """Imported before the first fork, with all of `replan.cli`; nothing of these starts a thread."""

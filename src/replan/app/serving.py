@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from replan.app.intervening import changed_policy
 from replan.app.running import Running
 from replan.config import Settings
 from replan.core.begun import Begun
 from replan.core.limits.policy import Policy, stricter_approval
+from replan.core.state.task import ENDED, TaskStatus
 from replan.core.words import one_line
 from replan.errors import InputError, ReplanError, TaskHeld
 from replan.run.access.ports import Load
@@ -23,6 +24,7 @@ from replan.run.service.submission import Submission
 Place = Callable[[Submission, str | None, int | None], Submission]
 log = logging.getLogger("replan")
 
+_UNFINISHED = tuple(status for status in get_args(TaskStatus) if status not in ENDED)
 _LIMITS = ("max_llm_calls", "max_tokens", "max_cost_usd", "max_tool_calls", "max_rounds")
 
 
@@ -106,14 +108,19 @@ class Serving:
             most_queued=self._settings.server.max_queued_tasks,
         )
 
+    async def drain(self, secs: float) -> int:
+        """Let what runs here come to its end, for so long; how many tasks are left."""
+        engine = self._running.engine
+        going = {task for task_id in engine.going() if (task := engine.driving(task_id)) is not None}
+        left = (await asyncio.wait(going, timeout=secs))[1] if going else set()
+        return len(left)
+
     async def take_up(self) -> int:
         """Drive on every unfinished task that nobody has and that can go on here; how many those are."""
         if self._running.by_workers:
             return 0
         taken, store, before = 0, self._running.service.parts.store, None
-        while page := await store.list_tasks(
-            status=("queued", "running", "waiting"), limit=200, before=before
-        ):
+        while page := await store.list_tasks(status=_UNFINISHED, limit=200, before=before):
             before = page[-1].task_id
             for summary in page:
                 if summary.held or summary.queue or summary.given_away:

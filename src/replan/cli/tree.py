@@ -12,6 +12,7 @@ from replan.cli.commands.init import init
 from replan.cli.commands.model import model_app
 from replan.cli.commands.outbox import outbox_app
 from replan.cli.commands.run import run
+from replan.cli.commands.service.serve import serve
 from replan.cli.commands.tasks import tasks_app
 from replan.cli.commands.tools import tools_app
 from replan.cli.commands.workers import submit, worker
@@ -53,6 +54,7 @@ def _root(
 app.command()(run)
 app.command()(submit)
 app.command()(worker)
+app.command()(serve)
 app.add_typer(tasks_app)
 app.add_typer(tools_app)
 app.add_typer(model_app)

@@ -539,6 +539,14 @@ class Service:
                 await asyncio.wait({driven})
                 await line.aclose()
 
+    async def follow(self, task_id: str, after: int = 0) -> AsyncIterator[Record]:
+        """Every stored record after `after` as it may be shown, as it comes, to the task's end, whether anybody drives it or not."""
+        known = await self._in_clear_of(task_id)
+        async for record in self.parts.store.follow(task_id, after):
+            said = is_said(record.event)
+            heard = await known_here(self.parts, task_id) if said else NOTHING_SECRET
+            yield _shown(record, known, heard) if known.any or heard.any else record
+
     async def plan_only(self, wanted: Submission) -> Plan:
         """A checked plan for a task that is neither stored nor run. `PlanInvalid` if none passes."""
         plan = (await self.planned(wanted)).plan

@@ -1,0 +1,1 @@
+"""Commands that are the service, and that keep what it needs."""

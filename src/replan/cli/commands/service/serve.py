@@ -1,0 +1,126 @@
+"""`replan serve`: the service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from replan.cli.terminal import options
+from replan.cli.terminal.terminal import Out, own_stdout
+
+if TYPE_CHECKING:
+    from replan.app import Replan
+
+GRACE_SECS = 20.0
+
+
+def serve(
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="ADDRESS", help="Where to listen; default: [server] host.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            metavar="N",
+            min=0,
+            max=65535,
+            help="Of HTTP; 0: any free one; default: [server] port.",
+        ),
+    ] = None,
+    grace: Annotated[
+        float,
+        typer.Option(
+            "--grace", metavar="SECS", min=0, help="How long running tasks may take to end at SIGTERM."
+        ),
+    ] = GRACE_SECS,
+    tools: options.Tools = None,
+    model: options.Model = None,
+    endpoint: options.Endpoint = None,
+    api_key: options.ApiKey = None,
+    config: options.Config = None,
+    db: options.Db = None,
+    approve: options.Approve = None,
+    evaluation: options.Evaluation = None,
+    log_level: options.LogLevel = None,
+    log_format: options.LogFormat = None,
+    json: options.Json = False,
+) -> None:
+    """Serve tasks over HTTP, until SIGTERM or Ctrl-C. Unfinished tasks of the database are taken up at the start."""
+    from replan.cli.terminal import log_lines, loop, opening
+    from replan.cli.terminal.inputs import secret_text
+
+    need_packages()
+    settings = opening.settings_of(config)
+    log_lines.begin(log_level or settings.logging.level, log_format or settings.logging.format)
+    policy: dict[str, Any] = {} if evaluation is None else {"evaluation": evaluation}
+    replan = opening.open_replan(
+        settings,
+        tools=tools,
+        model=model,
+        endpoint=endpoint,
+        api_key=None if api_key is None else secret_text(api_key),
+        db=db,
+        approval=approve or settings.approval.mode,
+        **policy,
+    )
+    with own_stdout() as out:
+        loop.run(_serve(replan, out, host, port, grace, json=json))
+        log_lines.log.info("stopped")
+
+
+def need_packages() -> None:
+    """`InputError` where the extra is not installed."""
+    from importlib.util import find_spec
+
+    from replan.errors import InputError
+
+    if missing := [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]:
+        raise InputError(
+            f"the service needs more packages ({', '.join(missing)} is not here): pip install 'replan[serve]'"
+        )
+
+
+async def _serve(
+    replan: Replan, out: Out, host: str | None, port: int | None, grace: float, *, json: bool
+) -> None:
+    import asyncio
+    import os
+    import signal
+
+    from replan.cli.terminal import log_lines
+    from replan.cli.terminal.exits import INTERRUPTED
+    from replan.cli.terminal.lasting import last
+    from replan.cli.terminal.opening import tell_tool_problems
+    from replan.cli.terminal.words import counted
+    from replan.core.words import in_digits
+    from replan.server.run import Up
+    from replan.server.run import serve as run
+
+    stop = asyncio.Event()
+
+    def end() -> None:
+        if stop.is_set():  # told so twice
+            os._exit(INTERRUPTED)
+        log_lines.log.info(
+            "taking no more calls; tasks that run may end for %s s (told so again: at once)", in_digits(grace)
+        )
+        stop.set()
+
+    async def work() -> None:
+        tell_tool_problems(replan)
+        count = len(await replan.tools())
+
+        def ready(up: Up) -> None:
+            if json:
+                out.json({"pid": os.getpid(), "tools": count, "urls": list(up.urls)}, compact=True)
+            else:
+                out.line(f"serving {counted(count, 'tool')} at {' and '.join(up.urls)}")
+
+        await run(replan, host=host, port=port, stop=stop, ready=ready, grace_secs=grace)
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+    await last(replan, stop, work, say=log_lines.log.warning)

@@ -1,0 +1,73 @@
+"""The interface over HTTP as an ASGI application."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+
+from replan import __version__
+from replan.server.http.openapi import PROBLEM_SCHEMA, SECURITY
+from replan.server.http.problems import answer_problems
+from replan.server.http.routes import acting, catalogue, events, standing, tasks
+from replan.server.shared import Shared
+
+ROOT = "/api/v1"
+MOST_BODY_BYTES = 4_194_304
+_ABOUT = """A task in plain language goes in; a model plans a graph of tool calls, which is checked, run, judged and repaired.
+
+`POST /tasks` submits, `GET /tasks/{id}/events` watches, `GET /waiting` shows what waits for a person, `GET /tasks/{id}/result`
+has the answer. Errors are problem details (RFC 9457), whose `detail` says what was wrong and what would be right."""
+_TAGS = [
+    {"name": "tasks", "description": "Submit tasks, and look at them."},
+    {"name": "events", "description": "Watch tasks."},
+    {"name": "acting", "description": "Step into tasks."},
+    {"name": "catalogue", "description": "What waits for people, and what there is."},
+    {"name": "service", "description": "How the service stands. No key is needed."},
+]
+
+
+def make_app(shared: Shared) -> FastAPI:
+    app = FastAPI(
+        title="Replan",
+        version=__version__,
+        description=_ABOUT,
+        openapi_url=f"{ROOT}/openapi.json",
+        openapi_tags=_TAGS,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        max_body_size=MOST_BODY_BYTES,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.state.shared = shared
+    api = APIRouter(prefix=ROOT)
+    for part in (tasks, events, acting, catalogue, standing):
+        api.include_router(part.router)
+    app.include_router(api)
+    app.include_router(standing.router, include_in_schema=False)  # where probes look for it
+    answer_problems(app)
+    _complete(app)
+    return app
+
+
+def _complete(app: FastAPI) -> None:
+    """Let the document say what is said once for all calls."""
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            made = plain()  # keeps it
+            parts = made.setdefault("components", {})
+            parts.setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
+            parts["securitySchemes"] = SECURITY
+            for path, calls in made["paths"].items():
+                for call in calls.values():
+                    if not path.endswith(("/health", "/ready", "/metrics")):
+                        call["security"] = [{name: []} for name in SECURITY]
+            for unused in ("HTTPValidationError", "ValidationError"):
+                parts["schemas"].pop(unused, None)
+        assert app.openapi_schema is not None
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,108 @@
+"""How a call comes in and goes out: who calls is known before its body is read, and the body is JSON read strictly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from replan.core.data.strict_json import NotStorable, read_strictly
+from replan.run.access.callers import Caller
+from replan.run.access.use_cases import UseCases
+from replan.server.http.problems import Refused
+from replan.server.problems import LEAVING, NOT_JSON, WRONG_MEDIA, Problem
+from replan.server.shared import Credentials, Shared
+
+_CALLER = "replan.caller"
+_READ_BESIDE = 65_536
+"""Bytes of a body from which on it is read beside the event loop."""
+
+
+def shared_of(request: Request) -> Shared:
+    found: Shared = request.app.state.shared
+    return found
+
+
+async def _caller(request: Request) -> Caller:
+    found: Caller = request.scope[_CALLER]
+    return found
+
+
+async def _use_cases(request: Request) -> UseCases:
+    return shared_of(request).use_cases
+
+
+Signed = Annotated[Caller, Depends(_caller)]
+Cases = Annotated[UseCases, Depends(_use_cases)]
+
+
+def credentials_of(request: Request) -> Credentials:
+    headers = request.headers
+    client = request.client
+    return Credentials(
+        headers.get("authorization"), headers.get("x-api-key"), "" if client is None else client.host
+    )
+
+
+class _Strict(Request):
+    async def json(self) -> Any:
+        body = await self.body()
+        try:
+            if len(body) > _READ_BESIDE:
+                return await asyncio.to_thread(read_strictly, body)
+            return read_strictly(body)
+        except NotStorable as error:
+            raise Refused(Problem(NOT_JSON, f"the body cannot be taken as JSON: {error}")) from None
+        except (ValueError, RecursionError) as error:
+            raise Refused(Problem(NOT_JSON, f"the body is no JSON: {error}")) from None
+
+
+class SignedRoute(APIRoute):
+    """A route for callers who are known."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        takes = self.body_field is not None
+
+        async def signed(request: Request) -> Response:
+            shared = shared_of(request)
+            if shared.leaving.now and request.method != "GET":
+                raise Refused(
+                    Problem(LEAVING, "the service is about to end: try again in a moment", retry_after=1.0)
+                )
+            request.scope[_CALLER] = await shared.authenticate(credentials_of(request))
+            if not takes:
+                return await handle(request)
+            _check_media(request)
+            return await handle(_Strict(request.scope, request.receive))
+
+        return signed
+
+
+def _check_media(request: Request) -> None:
+    given = request.headers.get("content-type", "")
+    media = given.partition(";")[0].strip().lower()
+    if media == "application/json" or (media.startswith("application/") and media.endswith("+json")):
+        return
+    length = request.headers.get("content-length")
+    if not given and (length == "0" or (length is None and "transfer-encoding" not in request.headers)):
+        return  # no body
+    named = f"{given[:100]!r}" if given else "none"
+    raise Refused(
+        Problem(WRONG_MEDIA, f"the content type is {named}; send JSON, with `Content-Type: application/json`")
+    )
+
+
+def shown(view: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """The view as the answer."""
+    return Response(view.__pydantic_serializer__.to_json(view), status, headers, "application/json")
+
+
+def listed(views: Any, status: int = 200) -> Response:
+    return Response(to_json(views, inf_nan_mode="constants"), status, None, "application/json")

@@ -1,0 +1,182 @@
+"""Stepping into tasks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from replan.run.access.requests import (
+    ApprovalAnswer,
+    ForkRequest,
+    HintRequest,
+    JudgeRequest,
+    PauseRequest,
+    QuestionAnswer,
+    ReasonRequest,
+    SettleRequest,
+    SignalRequest,
+)
+from replan.run.access.views import Submitted, TaskView
+from replan.server.http import examples
+from replan.server.http.calls import Cases, Signed, SignedRoute, shown
+from replan.server.http.openapi import problems
+from replan.server.http.routes import parameters as p
+
+router = APIRouter(tags=["acting"], route_class=SignedRoute)
+_ENDS = problems("task-ended", "task-held", "task-given-away", task=True, body=True)
+_NONE = ReasonRequest()
+_NO_PAUSE = PauseRequest()
+_NO_FORK = ForkRequest()
+_NO_JUDGE = JudgeRequest()
+
+
+class Told(BaseModel):
+    """Whether a signal was news."""
+
+    new: bool
+    """False: the task knew it."""
+
+
+@router.post("/tasks/{task_id}/cancel", response_model=TaskView, responses=_ENDS)
+async def cancel(caller: Signed, cases: Cases, task_id: p.TaskId, request: ReasonRequest = _NONE) -> Response:
+    """Ask for the task's end. What runs may come to its end; its last event says that it is cancelled."""
+    return shown(await cases.cancel(caller, task_id, request.reason))
+
+
+@router.post("/tasks/{task_id}/pause", response_model=TaskView, responses=_ENDS)
+async def pause(
+    caller: Signed, cases: Cases, task_id: p.TaskId, request: PauseRequest = _NO_PAUSE
+) -> Response:
+    """Have the task begin nothing more until it is resumed; `now` cuts off what runs."""
+    return shown(await cases.pause(caller, task_id, request))
+
+
+@router.post("/tasks/{task_id}/resume", response_model=TaskView, responses=_ENDS)
+async def resume(caller: Signed, cases: Cases, task_id: p.TaskId, request: ReasonRequest = _NONE) -> Response:
+    """Have a task go on that is paused, or that nobody drives."""
+    return shown(await cases.resume(caller, task_id, request.reason))
+
+
+@router.post("/tasks/{task_id}/hint", response_model=TaskView, responses=_ENDS)
+async def hint(
+    caller: Signed,
+    cases: Cases,
+    task_id: p.TaskId,
+    request: Annotated[HintRequest, Body(openapi_examples=examples.HINT)],
+) -> Response:
+    """Tell whoever plans next something: it is heard at the next reflection or plan."""
+    return shown(await cases.hint(caller, task_id, request))
+
+
+@router.post("/tasks/{task_id}/judge", response_model=TaskView, responses=_ENDS)
+async def judge(
+    caller: Signed, cases: Cases, task_id: p.TaskId, request: JudgeRequest = _NO_JUDGE
+) -> Response:
+    """Have what was done judged anew."""
+    return shown(await cases.judge(caller, task_id, request))
+
+
+@router.post(
+    "/tasks/{task_id}/fork",
+    status_code=202,
+    response_model=Submitted,
+    responses=problems("task-exists", "plan-invalid", "too-many", "task-given-away", task=True, body=True),
+)
+async def fork(caller: Signed, cases: Cases, task_id: p.TaskId, request: ForkRequest = _NO_FORK) -> Response:
+    """Go on from an event of the task in a new one, with another plan or a hint; what was done stays done."""
+    made = await cases.fork(caller, task_id, request)
+    return shown(made, 202, {"location": f"/api/v1/tasks/{made.task_id}"})
+
+
+@router.post(
+    "/tasks/{task_id}/approvals/{approval_id}",
+    response_model=TaskView,
+    responses=problems("task-ended", "answered-before", task=True, body=True),
+)
+async def approve(
+    caller: Signed,
+    cases: Cases,
+    task_id: p.TaskId,
+    approval_id: p.PartId,
+    request: Annotated[ApprovalAnswer, Body(openapi_examples=examples.APPROVAL)],
+) -> Response:
+    """Yes or no to a call that waits. A yes gives the `hash` of the call as `GET /waiting` has shown it."""
+    return shown(await cases.approve(caller, task_id, approval_id, request))
+
+
+@router.post(
+    "/tasks/{task_id}/questions/{question_id}",
+    response_model=TaskView,
+    responses=problems("task-ended", "answered-before", task=True, body=True),
+)
+async def answer(
+    caller: Signed,
+    cases: Cases,
+    task_id: p.TaskId,
+    question_id: p.PartId,
+    request: Annotated[QuestionAnswer, Body(openapi_examples=examples.ANSWER)],
+) -> Response:
+    """Answer a question of a task that waits for a person."""
+    return shown(await cases.answer(caller, task_id, question_id, request))
+
+
+@router.post("/tasks/{task_id}/signals", response_model=Told, responses=_ENDS)
+async def signal(
+    caller: Signed,
+    cases: Cases,
+    task_id: p.TaskId,
+    request: Annotated[SignalRequest, Body(openapi_examples=examples.SIGNAL)],
+) -> Response:
+    """Tell a task what it waits for from outside, by the token that it has given out."""
+    return shown(Told(new=await cases.signal(caller, task_id, request)))
+
+
+@router.post(
+    "/tasks/{task_id}/plans/{version}/review",
+    response_model=TaskView,
+    responses=problems("not-built", task=True),
+)
+async def review(caller: Signed, cases: Cases, task_id: p.TaskId, version: p.Version) -> Response:
+    """Agree to a plan before it runs."""
+    return shown(await cases.review(caller, task_id, version))
+
+
+@router.post(
+    "/tasks/{task_id}/steps/{step_id}/retry",
+    response_model=TaskView,
+    responses=problems("task-ended", "task-held", task=True, body=True),
+)
+async def retry(
+    caller: Signed, cases: Cases, task_id: p.TaskId, step_id: p.StepId, request: ReasonRequest = _NONE
+) -> Response:
+    """Have a failed step tried once more."""
+    return shown(await cases.retry(caller, task_id, step_id, request.reason))
+
+
+@router.post(
+    "/tasks/{task_id}/steps/{step_id}/skip",
+    response_model=TaskView,
+    responses=problems("not-built", task=True),
+)
+async def skip(caller: Signed, cases: Cases, task_id: p.TaskId, step_id: p.StepId) -> Response:
+    """Leave a step out."""
+    return shown(await cases.skip(caller, task_id, step_id))
+
+
+@router.post(
+    "/tasks/{task_id}/steps/{step_id}/settle",
+    response_model=TaskView,
+    responses=problems("task-ended", "answered-before", task=True, body=True),
+)
+async def settle(
+    caller: Signed,
+    cases: Cases,
+    task_id: p.TaskId,
+    step_id: p.StepId,
+    request: Annotated[SettleRequest, Body(openapi_examples=examples.SETTLE)],
+) -> Response:
+    """Say what became of a call in doubt: it took effect (with its `output`), it did not, or nobody can tell."""
+    return shown(await cases.settle(caller, task_id, step_id, request))

@@ -1,0 +1,182 @@
+"""Submitting tasks and looking at them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Query
+from starlette.responses import Response, StreamingResponse
+
+from replan.core.report.result import TaskResult
+from replan.run.access.requests import SubmitRequest
+from replan.run.access.views import (
+    OutputPiece,
+    Page,
+    PlanView,
+    Preview,
+    StepView,
+    Submitted,
+    TaskRow,
+    TaskView,
+    WaitingTask,
+)
+from replan.server.http import examples
+from replan.server.http.calls import Cases, Signed, SignedRoute, listed, shown
+from replan.server.http.openapi import problems
+from replan.server.http.routes import parameters as p
+
+router = APIRouter(tags=["tasks"], route_class=SignedRoute)
+
+
+@router.post(
+    "/tasks",
+    status_code=202,
+    response_model=Submitted,
+    responses={
+        200: {"model": Submitted | Preview, "description": "It was there before; or, with `dry_run`, what it would do"},
+        202: {"description": "It is stored, and driven as soon as there is a place"},
+        **problems("task-exists", "plan-invalid", "too-many", "model-unavailable", "model-error", body=True),
+    },
+)  # fmt: skip
+async def submit(
+    caller: Signed,
+    cases: Cases,
+    request: Annotated[SubmitRequest, Body(openapi_examples=examples.SUBMIT)],
+    idempotency_key: p.IdempotencyKey = None,
+) -> Response:
+    """Submit a task. It is stored by the time this answers: nothing loses it any more.
+
+    The same `task_id`, or the same `Idempotency-Key`, with the same body is the same task, so this may be sent again after
+    a connection was lost. `dry_run` plans and checks, and stores and runs nothing.
+    """
+    if request.dry_run:
+        return shown(await cases.preview(caller, request))
+    made = await cases.submit(caller, request, idempotency_key=idempotency_key)
+    where = {"location": f"/api/v1/tasks/{made.task_id}"}
+    return shown(made, 202 if made.new else 200, where)
+
+
+@router.get("/tasks", response_model=Page[TaskRow], responses=problems())
+async def tasks(
+    caller: Signed,
+    cases: Cases,
+    status: p.Statuses = [],  # noqa: B006 -- of the document
+    session_id: Annotated[
+        str | None, Query(max_length=200, description="Only tasks of this session.")
+    ] = None,
+    tenant: Annotated[
+        str | None, Query(max_length=64, description="Of another tenant, for whoever sees those of all.")
+    ] = None,
+    cursor: p.Cursor = None,
+    limit: p.Limit = 50,
+) -> Response:
+    """The tasks, newest first, by page."""
+    return shown(
+        await cases.tasks(
+            caller, status=status, session_id=session_id, tenant=tenant, cursor=cursor, limit=limit
+        )
+    )
+
+
+@router.get("/tasks/{task_id}", response_model=TaskView, responses=problems(task=True))
+async def task(caller: Signed, cases: Cases, task_id: p.TaskId) -> Response:
+    """How a task stands."""
+    return shown(await cases.task(caller, task_id))
+
+
+@router.get(
+    "/tasks/{task_id}/result",
+    response_model=TaskResult[Any],
+    responses=problems("task-not-done", task=True),
+)
+async def result(
+    caller: Signed,
+    cases: Cases,
+    task_id: p.TaskId,
+    wait: Annotated[
+        float, Query(ge=0, le=300, description="Seconds that the answer may wait for the task's end.")
+    ] = 0,
+) -> Response:
+    """What a task has come to. Not done yet: 409 with its status, also after so many seconds."""
+    return shown(await cases.result(caller, task_id, wait_secs=wait))
+
+
+@router.get("/tasks/{task_id}/plans", response_model=list[PlanView], responses=problems(task=True))
+async def plans(caller: Signed, cases: Cases, task_id: p.TaskId) -> Response:
+    """Every plan that the task has had, the first one first."""
+    return listed(await cases.plans(caller, task_id))
+
+
+@router.get(
+    "/tasks/{task_id}/plans/{version}",
+    response_model=PlanView,
+    responses=problems("no-such-part", task=True),
+)
+async def plan(caller: Signed, cases: Cases, task_id: p.TaskId, version: p.Version) -> Response:
+    """One of its plans."""
+    return shown(await cases.plan(caller, task_id, version))
+
+
+@router.get(
+    "/tasks/{task_id}/steps/{step_id}",
+    response_model=StepView,
+    responses=problems("no-such-part", task=True),
+)
+async def step(caller: Signed, cases: Cases, task_id: p.TaskId, step_id: p.StepId) -> Response:
+    """A step with its calls, and what was said about its failures."""
+    return shown(await cases.step(caller, task_id, step_id))
+
+
+@router.get(
+    "/tasks/{task_id}/steps/{step_id}/output",
+    response_model=OutputPiece,
+    responses=problems("no-such-part", task=True),
+)
+async def output(
+    caller: Signed,
+    cases: Cases,
+    task_id: p.TaskId,
+    step_id: p.StepId,
+    item: Annotated[
+        int | None, Query(ge=1, le=2**31, description="Of a `for_each`: which item, from 1.")
+    ] = None,
+    offset: Annotated[int, Query(ge=0, le=2**53, description="In characters of its JSON text.")] = 0,
+) -> Response:
+    """A large output, by piece: the JSON text from `offset` on."""
+    return shown(await cases.output(caller, task_id, step_id, item=item, offset=offset))
+
+
+@router.get(
+    "/tasks/{task_id}/artifacts/{artifact_id}",
+    response_class=Response,
+    responses={
+        200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
+        **problems("no-such-part", task=True),
+    },
+)
+async def artifact(caller: Signed, cases: Cases, task_id: p.TaskId, artifact_id: p.ArtifactId) -> Response:
+    """A large output or a file that is kept apart from the log, as it is."""
+    found = await cases.artifact(caller, task_id, artifact_id)
+    size = {} if found.size is None else {"content-length": str(found.size)}
+    sealed = {
+        "x-content-type-options": "nosniff",
+        "content-disposition": "attachment",
+        "content-security-policy": "sandbox",
+    }
+    return StreamingResponse(found.pieces, 200, {**size, **sealed}, found.media_type)
+
+
+@router.get("/tasks/{task_id}/waiting", response_model=list[WaitingTask], responses=problems(task=True))
+async def waits(caller: Signed, cases: Cases, task_id: p.TaskId) -> Response:
+    """What this task waits for from people."""
+    return listed(await cases.waits(caller, task_id))
+
+
+@router.get(
+    "/tasks/{task_id}/approvals/{approval_id}",
+    response_model=WaitingTask,
+    responses=problems("no-such-part", "answered-before", task=True),
+)
+async def approval(caller: Signed, cases: Cases, task_id: p.TaskId, approval_id: p.PartId) -> Response:
+    """A call that waits for a person's yes, in full, and the hash that a yes has to give."""
+    return shown(await cases.approval(caller, task_id, approval_id))

@@ -1,0 +1,118 @@
+"""The service as a whole: what its front ends share, each of them, its beginning and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from replan.config import Settings
+from replan.errors import ReplanError
+from replan.ports import HasKeys
+from replan.run.access.limits import Quotas
+from replan.run.access.use_cases import UseCases
+from replan.server.auth.authenticator import known_callers
+from replan.server.auth.exposure import check_exposure
+from replan.server.shared import Shared, nobody_asked
+from replan.server.streams.hub import Hub
+
+if TYPE_CHECKING:
+    from replan.app import Replan
+    from replan.app.serving import Serving
+
+log = logging.getLogger("replan.server")
+_COLLECTED = (20_000, 50, 200)
+"""What is made by thousands of tasks lives long: to look through it often stops the loop, and frees nothing."""
+
+
+class Up(NamedTuple):
+    """Where the service listens."""
+
+    urls: tuple[str, ...]
+
+
+async def serve(
+    replan: Replan,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    stop: asyncio.Event,
+    ready: Callable[[Up], None] | None = None,
+    grace_secs: float = 20.0,
+) -> None:
+    """Serve what is open until `stop` is set: then it takes no more calls, and tasks that run may end for `grace_secs`.
+
+    Tasks that have not ended by then go on when the service starts again. `host`, `port`: in place of the settings'.
+    """
+    driver = replan.serving()
+    service = replan.service
+    settings = _settings(replan.settings, host, port)
+    check_exposure(settings)
+    store = service.parts.store
+    known = known_callers(settings, store, service.parts.clock)
+    quotas = Quotas(settings.limits, service, store.keys() if isinstance(store, HasKeys) else None)
+    shared = Shared(
+        use_cases=UseCases(service, driver, quotas),
+        parts=service.parts,
+        settings=settings,
+        hub=Hub(service),
+        authenticate=known or nobody_asked,
+    )
+    shared.checks["store"] = _reads(shared)
+    _spare_the_loop()
+    async with contextlib.AsyncExitStack() as fronts:
+        if known is not None:
+            fronts.push_async_callback(known.aclose)
+        fronts.push_async_callback(shared.hub.aclose)
+        url = await fronts.enter_async_context(_http(shared))
+        taking = asyncio.create_task(_take_up(driver))
+        try:
+            if ready is not None:
+                ready(Up((url,)))
+            await stop.wait()
+        finally:
+            taking.cancel()
+            shared.leaving.set()
+            service.parts.leaving.set()
+    if left := await driver.drain(grace_secs):
+        log.warning("%d tasks are left as they stand; they go on when the service starts again", left)
+
+
+def _settings(settings: Settings, host: str | None, port: int | None) -> Settings:
+    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    return settings.model_copy(update={"server": settings.server.model_copy(update=given)})
+
+
+@contextlib.asynccontextmanager
+async def _http(shared: Shared) -> AsyncIterator[str]:
+    from replan.server.http.app import make_app
+    from replan.server.http.serving import listening
+
+    host = shared.settings.server.host
+    async with listening(make_app(shared), shared, host, shared.settings.server.port) as number:
+        yield f"http://{f'[{host}]' if ':' in host else host}:{number}"
+
+
+def _reads(shared: Shared) -> Callable[[], Awaitable[None]]:
+    async def check() -> None:
+        await shared.parts.store.list_tasks(limit=1)
+
+    return check
+
+
+async def _take_up(driver: Serving) -> None:
+    """Go on with what an earlier process has left."""
+    try:
+        if taken := await driver.take_up():
+            log.info("%d unfinished %s taken up", taken, "task" if taken == 1 else "tasks")
+    except ReplanError as error:
+        log.error("unfinished tasks cannot be taken up: %s", error)
+
+
+def _spare_the_loop() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECTED)

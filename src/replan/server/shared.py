@@ -1,0 +1,68 @@
+"""What all front ends of one process share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from replan.config import Settings
+from replan.errors import ReplanError
+from replan.run.access.callers import LOCAL, Caller
+from replan.run.access.use_cases import UseCases
+from replan.run.access.views import Dependency
+from replan.run.session.dependencies import Leaving, Parts
+from replan.server.streams.hub import Hub
+from replan.server.streams.sse import Sending
+
+
+class Credentials(NamedTuple):
+    """What a call came with."""
+
+    authorization: str | None = None
+    """The header (HTTP) or metadata (gRPC) of that name."""
+    api_key: str | None = None
+    """Of `x-api-key`."""
+    peer: str = ""
+    """Where it came from."""
+
+
+class Authenticator(Protocol):
+    """Says who calls."""
+
+    async def __call__(self, credentials: Credentials) -> Caller:
+        """`NotSignedIn` if nobody can tell."""
+        ...
+
+
+async def nobody_asked(credentials: Credentials) -> Caller:
+    """Of a service on loopback that asks nobody who they are."""
+    return LOCAL
+
+
+@dataclass(slots=True)
+class Shared:
+    """Of one process."""
+
+    use_cases: UseCases
+    parts: Parts
+    settings: Settings
+    hub: Hub
+    authenticate: Authenticator = nobody_asked
+    leaving: Leaving = field(default_factory=Leaving)
+    """It takes no new calls, and ends its streams."""
+    sending: Sending = field(default_factory=Sending)
+    """Who is sent events over HTTP."""
+    checks: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
+    """What it stands on, by name: raises if that does not answer."""
+
+    async def dependencies(self) -> list[Dependency]:
+        found = []
+        for name, check in self.checks.items():
+            try:
+                await check()
+            except ReplanError as error:
+                found.append(Dependency(name=name, ready=False, detail=str(error)))
+            else:
+                found.append(Dependency(name=name, ready=True))
+        return found
