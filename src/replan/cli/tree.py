@@ -12,6 +12,7 @@ from replan.cli.commands.init import init
 from replan.cli.commands.model import model_app
 from replan.cli.commands.outbox import outbox_app
 from replan.cli.commands.run import run
+from replan.cli.commands.service.keys import keys_app
 from replan.cli.commands.service.serve import serve
 from replan.cli.commands.tasks import tasks_app
 from replan.cli.commands.tools import tools_app
@@ -60,5 +61,6 @@ app.add_typer(tools_app)
 app.add_typer(model_app)
 app.add_typer(config_app)
 app.add_typer(outbox_app)
+app.add_typer(keys_app)
 app.command()(doctor)
 app.command()(init)

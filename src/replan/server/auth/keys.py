@@ -9,22 +9,25 @@ import hmac
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from replan.errors import StoreError
+from replan.errors import InputError, StoreError
 from replan.ports import Clock, Keys, StoredKey
-from replan.run.access.callers import SCOPES, Caller
+from replan.run.access.callers import SCOPES, Caller, checked_scopes, checked_tenant
 from replan.server.auth.refused import Refused
 
 PREFIX = "rpk_"
 _KEY = re.compile(r"rpk_(?P<id>[0-9a-f]{16})_(?P<secret>[0-9a-f]{64})", re.ASCII)
 _NO_DIGEST = hashlib.sha256(b"").hexdigest()
+MOST_OF_A_NAME = 100
 FRESH_SECS = 4.0
 """So long what the store has said of a key counts: it is revoked everywhere within that and a query's time."""
 MOST_REMEMBERED = 4_096
 USED_EVERY_SECS = 60.0
 """`last_used` is that coarse."""
+CLOSE_SECS = 0.5
+"""So long the end waits for the last of them."""
 
 
 class NewKey(NamedTuple):
@@ -43,6 +46,27 @@ def new_key() -> NewKey:
 def digest_of(secret: str) -> str:
     """The secret has 256 random bits: no salt and no slow hash would make it harder to guess."""
     return hashlib.sha256(secret.encode("ascii")).hexdigest()
+
+
+async def create_key(
+    keys: Keys, *, name: str, tenant: str, scopes: Iterable[str], now: float, expires: float | None = None
+) -> tuple[str, StoredKey]:
+    """A key of that name, stored, and its text, which nobody can read again. `InputError` says what cannot be."""
+    if not 0 < len(name) <= MOST_OF_A_NAME or not name.isprintable() or name != name.strip():
+        raise InputError(
+            f"{name!r} cannot be the name of a key: 1 to {MOST_OF_A_NAME} characters that can be read, no space at its ends"
+        )
+    given = checked_scopes(scopes)
+    if not given:
+        raise InputError(f"a key without scopes may do nothing: give it some of {', '.join(sorted(SCOPES))}")
+    if expires is not None and expires <= now:
+        raise InputError("the key would have expired before it is made")
+    made = new_key()
+    stored = StoredKey(
+        made.key_id, checked_tenant(tenant), name, made.digest, tuple(sorted(given)), now, expires
+    )
+    await keys.add_key(stored)
+    return made.text, stored
 
 
 class _Remembered(NamedTuple):
@@ -85,6 +109,8 @@ class KeyCheck:
         )
 
     async def aclose(self) -> None:
+        if self._notes:
+            await asyncio.wait(self._notes, timeout=CLOSE_SECS)
         for task in (*self._notes, *self._asked.values()):
             task.cancel()
         await asyncio.gather(*self._notes, *self._asked.values(), return_exceptions=True)
