@@ -65,6 +65,7 @@ async def serve(
     _spare_the_loop()
     async with contextlib.AsyncExitStack() as fronts:
         if known is not None:
+            shared.checks |= known.checks()
             fronts.push_async_callback(known.aclose)
         fronts.push_async_callback(shared.hub.aclose)
         url = await fronts.enter_async_context(_http(shared))

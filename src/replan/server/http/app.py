@@ -7,6 +7,8 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 
 from replan import __version__
+from replan.server.auth.exposure import Hosts
+from replan.server.http.hosts import OnlyOwnHosts
 from replan.server.http.openapi import PROBLEM_SCHEMA, SECURITY
 from replan.server.http.problems import answer_problems
 from replan.server.http.routes import acting, catalogue, events, standing, tasks
@@ -47,6 +49,9 @@ def make_app(shared: Shared) -> FastAPI:
     app.include_router(api)
     app.include_router(standing.router, include_in_schema=False)  # where probes look for it
     answer_problems(app)
+    hosts = Hosts.of(shared.settings.server)
+    if "*" not in hosts.names:
+        app.add_middleware(OnlyOwnHosts, hosts=hosts)
     _complete(app)
     return app
 
