@@ -13,6 +13,8 @@ import yaml
 
 from promtool import promtool
 from replan import Replan, tool
+from replan.core.plain_calls import PlainEnd
+from replan.core.state.task import State
 from replan.run.access.ports import Load
 from replan.server.telemetry.metrics import MOST_NAMES, Metrics
 from replan.testing import ScriptedModel
@@ -107,7 +109,7 @@ async def test_names_follow_the_rules_of_prometheus(tmp_path: Path) -> None:
 def test_tools_that_come_and_go_make_no_endless_list() -> None:
     metrics = Metrics(lambda: Load(0, 0, 10, 1000))
     for n in range(3 * MOST_NAMES):
-        metrics._made(f"tool{n}", 0.1)
+        metrics.landed(State(), [PlainEnd("a", "k", f"tool{n}", None, 0.1)], 0.0)
     names = set(
         re.findall(r'replan_tool_calls_total\{outcome="succeeded",tool="(\w+)"\}', metrics.text().decode())
     )

@@ -15,6 +15,7 @@ from replan.core.state.task import ENDED, State
 from replan.errors import (
     InputError,
     NoSuchPart,
+    NotAllowed,
     NotBuilt,
     ReplanError,
     TaskExists,
@@ -298,6 +299,12 @@ class UseCases:
     async def scenes(self, caller: Caller) -> list[Any]:
         need(caller, "read")
         raise NotBuilt("there are no scenes yet")
+
+    async def may_measure(self, caller: Caller) -> None:
+        """`NotAllowed` to whoever is of a tenant: metrics tell of the tasks of all."""
+        need(caller, "read")
+        if caller.tenant:
+            raise NotAllowed("metrics tell of the tasks of all tenants: they need a key that is of none")
 
     # ── inside ──
 
