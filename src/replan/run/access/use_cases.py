@@ -40,6 +40,7 @@ from replan.run.access.requests import (
     SubmitOptions,
     SubmitRequest,
 )
+from replan.run.access.states import States
 from replan.run.access.views import (
     OutputPiece,
     Page,
@@ -71,6 +72,7 @@ class UseCases:
         self._service = service
         self._driver = driver
         self._quotas = quotas
+        self._states = States(service.parts.store)
 
     # ── begin ──
 
@@ -136,7 +138,7 @@ class UseCases:
 
     async def task(self, caller: Caller, task_id: str) -> TaskView:
         summary = await self._own(caller, task_id, "read")
-        return reading.task_view(summary, await self._state(task_id), caller)
+        return reading.task_view(summary, await self._state(task_id, summary), caller)
 
     async def result(self, caller: Caller, task_id: str, *, wait_secs: float = 0.0) -> TaskResult:
         """What the task has come to. `TaskNotDone` if it has not ended, also after so many seconds."""
@@ -198,12 +200,12 @@ class UseCases:
     async def waits(self, caller: Caller, task_id: str) -> list[WaitingTask]:
         """What one task waits for from people."""
         summary = await self._own(caller, task_id, "read")
-        return people.of_people(summary, await self._state(task_id))
+        return people.of_people(summary, await self._state(task_id, summary))
 
     async def approval(self, caller: Caller, task_id: str, approval_id: str) -> WaitingTask:
         """A call that waits for a yes, its large values whole."""
         summary = await self._own(caller, task_id, "read")
-        return await people.approval(self._service, summary, await self._state(task_id), approval_id)
+        return await people.approval(self._service, summary, await self._state(task_id, summary), approval_id)
 
     # ── act ──
 
@@ -347,8 +349,8 @@ class UseCases:
             return False
         return True
 
-    async def _state(self, task_id: str) -> State:
-        return await self._service.state(task_id)
+    async def _state(self, task_id: str, summary: TaskSummary | None = None) -> State:
+        return await self._states.state(task_id, summary)
 
 
 def _at_once(limit: int) -> int:
