@@ -108,7 +108,8 @@ chaos: $(VENV)/.dev  ## Kill, freeze, cut and fill everything around 2,000 tasks
 firstrun: $(VENV)/.bench  ## Measure: from a fresh clone to a checked answer; import times
 	$(BIN)/python -m bench.first_run
 
-proto: $(VENV)/.dev  ## Generate the code of the tool protocol over gRPC
+proto: $(VENV)/.dev  ## Generate the code of the protocols over gRPC: of the service, and of tools
+	$(BIN)/python -m replan.server.grpc.proto.generate
 	$(BIN)/python -m replan.tools.remote.proto.generate
 
 record: $(VENV)/.dev  ## Record the real model's answers anew, for the tests that replay them
@@ -123,9 +124,6 @@ lock: $(VENV)/.dev  ## Renew the lock files
 		pyproject.toml locks/dev.in -o locks/dev.txt
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-header --no-annotate -c locks/dev.txt locks/bench.in -o locks/bench.txt
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-emit-find-links --no-header --no-annotate --extra serve --extra workers --extra models --extra openapi \
-		--extra remote -c locks/run.txt pyproject.toml locks/serve.in -o locks/serve.txt
 	for name in conformance conformance-crewai conformance-llmcompiler; do \
 		$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 			--no-emit-find-links --no-header --no-annotate locks/$$name.in -o locks/$$name.txt; done

@@ -35,6 +35,7 @@ EXTRAS = {
     "prometheus-client": "prometheus_client",
     "opentelemetry-sdk": "opentelemetry.sdk",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry.exporter",
+    "googleapis-common-protos": "google.rpc",
 }
 """What the extras install, and the module of each."""
 

@@ -18,7 +18,6 @@ from replan.server.auth.authenticator import known_callers
 from replan.server.auth.exposure import check_exposure
 from replan.server.shared import Shared, nobody_asked
 from replan.server.streams.hub import Hub
-from replan.server.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from replan.app import Replan
@@ -40,17 +39,19 @@ async def serve(
     *,
     host: str | None = None,
     port: int | None = None,
+    grpc_port: int | None = None,
     stop: asyncio.Event,
     ready: Callable[[Up], None] | None = None,
     grace_secs: float = 20.0,
 ) -> None:
     """Serve what is open until `stop` is set: then it takes no more calls, and tasks that run may end for `grace_secs`.
 
-    Tasks that have not ended by then go on when the service starts again. `host`, `port`: in place of the settings'.
+    Tasks that have not ended by then go on when the service starts again. `host`, `port`, `grpc_port`: in place of the settings'; where any port will do for HTTP, any will
+    for gRPC.
     """
     driver = replan.serving()
     service = replan.service
-    settings = _settings(replan.settings, host, port)
+    settings = _settings(replan.settings, host, port, port if port == 0 and grpc_port is None else grpc_port)
     check_exposure(settings)
     store = service.parts.store
     known = known_callers(settings, store, service.parts.clock)
@@ -61,21 +62,18 @@ async def serve(
         settings=settings,
         hub=Hub(service),
         authenticate=known or nobody_asked,
-        metrics=Metrics(driver.load),
     )
-    service.parts.taps = (*service.parts.taps, *([shared.metrics] if shared.metrics is not None else ()))
     shared.checks["store"] = _reads(shared)
     _spare_the_loop()
     async with contextlib.AsyncExitStack() as fronts:
         if known is not None:
-            shared.checks |= known.checks()
             fronts.push_async_callback(known.aclose)
         fronts.push_async_callback(shared.hub.aclose)
-        url = await fronts.enter_async_context(_http(shared))
+        urls = [await fronts.enter_async_context(front(shared)) for front in (_http, _grpc)]
         taking = asyncio.create_task(_take_up(driver))
         try:
             if ready is not None:
-                ready(Up((url,)))
+                ready(Up(tuple(urls)))
             await stop.wait()
         finally:
             taking.cancel()
@@ -85,8 +83,9 @@ async def serve(
         log.warning("%d tasks are left as they stand; they go on when the service starts again", left)
 
 
-def _settings(settings: Settings, host: str | None, port: int | None) -> Settings:
-    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+def _settings(settings: Settings, host: str | None, port: int | None, grpc_port: int | None) -> Settings:
+    named = {"host": host, "port": port, "grpc_port": grpc_port}
+    given = {name: value for name, value in named.items() if value is not None}
     return settings.model_copy(update={"server": settings.server.model_copy(update=given)})
 
 
@@ -94,10 +93,25 @@ def _settings(settings: Settings, host: str | None, port: int | None) -> Setting
 async def _http(shared: Shared) -> AsyncIterator[str]:
     from replan.server.http.app import make_app
     from replan.server.http.serving import listening
+    from replan.server.mcp.mounted import Mounted
 
-    host = shared.settings.server.host
-    async with listening(make_app(shared), shared, host, shared.settings.server.port) as number:
-        yield f"http://{f'[{host}]' if ':' in host else host}:{number}"
+    app, mounted, server = make_app(shared), Mounted(shared), shared.settings.server
+    mounted.mount(app)
+    async with mounted.running(), listening(app, shared, server.host, server.port) as number:
+        yield f"http://{_at(server.host)}:{number}"
+
+
+@contextlib.asynccontextmanager
+async def _grpc(shared: Shared) -> AsyncIterator[str]:
+    from replan.server.grpc.serving import serving_grpc
+
+    server = shared.settings.server
+    async with serving_grpc(shared, server.host, server.grpc_port) as number:
+        yield f"grpc://{_at(server.host)}:{number}"
+
+
+def _at(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _reads(shared: Shared) -> Callable[[], Awaitable[None]]:

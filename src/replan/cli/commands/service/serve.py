@@ -29,6 +29,16 @@ def serve(
             help="Of HTTP; 0: any free one; default: [server] port.",
         ),
     ] = None,
+    grpc_port: Annotated[
+        int | None,
+        typer.Option(
+            "--grpc-port",
+            metavar="N",
+            min=0,
+            max=65535,
+            help="Of gRPC; 0: any free one; default: [server] grpc_port, or any where --port is 0.",
+        ),
+    ] = None,
     grace: Annotated[
         float,
         typer.Option(
@@ -47,13 +57,13 @@ def serve(
     log_format: options.LogFormat = None,
     json: options.Json = False,
 ) -> None:
-    """Serve tasks over HTTP, until SIGTERM or Ctrl-C. Unfinished tasks of the database are taken up at the start."""
+    """Serve tasks over HTTP, gRPC and MCP, until SIGTERM or Ctrl-C. Unfinished tasks of the database are taken up at the start."""
     from replan.cli.terminal import log_lines, loop, opening
     from replan.cli.terminal.inputs import secret_text
 
     need_packages()
     settings = opening.settings_of(config)
-    log_lines.begin(settings, log_level, log_format)
+    log_lines.begin(log_level or settings.logging.level, log_format or settings.logging.format)
     policy: dict[str, Any] = {} if evaluation is None else {"evaluation": evaluation}
     replan = opening.open_replan(
         settings,
@@ -66,7 +76,7 @@ def serve(
         **policy,
     )
     with own_stdout() as out:
-        loop.run(_serve(replan, out, host, port, grace, json=json))
+        loop.run(_serve(replan, out, host, port, grpc_port, grace, json=json))
         log_lines.log.info("stopped")
 
 
@@ -76,14 +86,25 @@ def need_packages() -> None:
 
     from replan.errors import InputError
 
-    if missing := [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]:
+    if missing := [
+        name
+        for name in ("fastapi", "uvicorn", "grpc_health", "grpc_reflection", "mcp")
+        if find_spec(name) is None
+    ]:
         raise InputError(
             f"the service needs more packages ({', '.join(missing)} is not here): pip install 'replan[serve]'"
         )
 
 
 async def _serve(
-    replan: Replan, out: Out, host: str | None, port: int | None, grace: float, *, json: bool
+    replan: Replan,
+    out: Out,
+    host: str | None,
+    port: int | None,
+    grpc_port: int | None,
+    grace: float,
+    *,
+    json: bool,
 ) -> None:
     import asyncio
     import os
@@ -118,7 +139,7 @@ async def _serve(
             else:
                 out.line(f"serving {counted(count, 'tool')} at {' and '.join(up.urls)}")
 
-        await run(replan, host=host, port=port, stop=stop, ready=ready, grace_secs=grace)
+        await run(replan, host=host, port=port, grpc_port=grpc_port, stop=stop, ready=ready, grace_secs=grace)
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,0 +1,292 @@
+"""The calls with one answer: each is one use case, with what the message says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, NamedTuple
+
+from replan.core.types import JsonObject
+from replan.run.access.callers import Caller
+from replan.run.access.requests import (
+    ApprovalAnswer,
+    ForkRequest,
+    HintRequest,
+    JudgeRequest,
+    PauseRequest,
+    QuestionAnswer,
+    ReasonRequest,
+    SettleRequest,
+    SignalRequest,
+    SubmitRequest,
+)
+from replan.run.access.shown import Showing, shown
+from replan.server.grpc.messages import Misfit, body, pb, values_of
+from replan.server.shared import Shared
+
+TASKS_AT_ONCE = 50
+EVENTS_AT_ONCE = 100
+WAITING_AT_ONCE = 100
+Call = Callable[[Shared, Caller, Any], Coroutine[Any, Any, Any]]
+
+
+class Unary(NamedTuple):
+    """One call: what it takes, what it gives, and the use case."""
+
+    takes: Any
+    gives: Any
+    call: Call
+    acts: bool = False
+    """It changes something, and is carried through when its caller hangs up."""
+    timed: bool = True
+    """It has to end within `request_timeout_secs`; else it bounds itself."""
+
+
+def submission(message: Any) -> tuple[SubmitRequest, str | None]:
+    """The request for a task, and its idempotency key."""
+    values = values_of(message)
+    key = values.pop("idempotency_key", None)
+    context = dict(values.get("context", {}))
+    more = context.pop("more", {})
+    if not isinstance(more, dict):
+        raise Misfit([("context.more_json", "has to be an object")])
+    return body(SubmitRequest, {**values, "context": {**more, **context}}), key
+
+
+def reader(caller: Caller) -> Caller:
+    """Whoever submits a task may see what becomes of it."""
+    return caller._replace(scopes=caller.scopes | {"read"})
+
+
+def after_of(message: Any) -> int:
+    return _count(message, "after", 0)
+
+
+def showing(here: Shared, message: Any) -> Showing:
+    """How events are shown to whoever sent this."""
+    if message.view not in (pb.FULL, pb.LIGHT):
+        raise Misfit([("view", f"{message.view} is none; there are FULL (0) and LIGHT (1)")])
+    return Showing(mode=here.settings.response.mode, light=message.view == pb.LIGHT)
+
+
+def task_of(message: Any) -> str:
+    return _text(message, "task_id")
+
+
+async def _submit(here: Shared, caller: Caller, message: Any) -> Any:
+    request, key = submission(message)
+    return await here.use_cases.submit(caller, request, idempotency_key=key)
+
+
+async def _preview(here: Shared, caller: Caller, message: Any) -> Any:
+    request, key = submission(message)
+    if key is not None:
+        raise Misfit([("idempotency_key", "names a task that is stored; a preview stores none")])
+    return await here.use_cases.preview(caller, request)
+
+
+async def _fork(here: Shared, caller: Caller, message: Any) -> Any:
+    values = values_of(message)
+    origin, fork = task_of(message), values.pop("fork_id", None)
+    return await here.use_cases.fork(caller, origin, body(ForkRequest, {**values, "task_id": fork}))
+
+
+async def _tasks(here: Shared, caller: Caller, message: Any) -> Any:
+    values = values_of(message)
+    return await here.use_cases.tasks(
+        caller,
+        status=values["status"],
+        session_id=values.get("session_id"),
+        tenant=values.get("tenant"),
+        cursor=values.get("cursor"),
+        limit=_count(message, "limit", TASKS_AT_ONCE),
+    )
+
+
+async def _result(here: Shared, caller: Caller, message: Any) -> Any:
+    if not 0 <= message.wait_secs < float("inf"):
+        raise Misfit([("wait_secs", "has to be a number of seconds, 0 or more")])
+    return await here.use_cases.result(caller, task_of(message), wait_secs=message.wait_secs)
+
+
+async def _output(here: Shared, caller: Caller, message: Any) -> Any:
+    item = message.item if message.HasField("item") else None
+    offset = _count(message, "offset", 0)
+    return await here.use_cases.output(
+        caller, task_of(message), _text(message, "step_id"), item=item, offset=offset
+    )
+
+
+async def _events(here: Shared, caller: Caller, message: Any) -> Any:
+    limit = _count(message, "limit", EVENTS_AT_ONCE)
+    found = await here.use_cases.events(caller, task_of(message), after=after_of(message), limit=limit)
+    how = showing(here, message)
+    return _items([shown(record, how) for record in found])
+
+
+async def _waiting(here: Shared, caller: Caller, message: Any) -> Any:
+    limit = _count(message, "limit", WAITING_AT_ONCE)
+    if message.HasField("task_id"):
+        return _items(await here.use_cases.waits(caller, message.task_id))
+    cursor = message.cursor if message.HasField("cursor") else None
+    return await here.use_cases.waiting(caller, cursor=cursor, limit=limit)
+
+
+async def _approval(here: Shared, caller: Caller, message: Any) -> Any:
+    return await here.use_cases.approval(caller, task_of(message), _text(message, "approval_id"))
+
+
+async def _plans(here: Shared, caller: Caller, message: Any) -> Any:
+    return _items(await here.use_cases.plans(caller, task_of(message)))
+
+
+async def _plan(here: Shared, caller: Caller, message: Any) -> Any:
+    return await here.use_cases.plan(caller, task_of(message), message.version)
+
+
+async def _step(here: Shared, caller: Caller, message: Any) -> Any:
+    return await here.use_cases.step(caller, task_of(message), _text(message, "step_id"))
+
+
+async def _pause(here: Shared, caller: Caller, message: Any) -> Any:
+    return await here.use_cases.pause(caller, task_of(message), body(PauseRequest, _rest(message, "task_id")))
+
+
+async def _hint(here: Shared, caller: Caller, message: Any) -> Any:
+    return await here.use_cases.hint(caller, task_of(message), body(HintRequest, _rest(message, "task_id")))
+
+
+async def _retry(here: Shared, caller: Caller, message: Any) -> Any:
+    given = body(ReasonRequest, _rest(message, "task_id", "step_id"))
+    return await here.use_cases.retry(caller, task_of(message), _text(message, "step_id"), given.reason)
+
+
+async def _judge(here: Shared, caller: Caller, message: Any) -> Any:
+    return await here.use_cases.judge(caller, task_of(message), body(JudgeRequest, _rest(message, "task_id")))
+
+
+async def _settle(here: Shared, caller: Caller, message: Any) -> Any:
+    given = body(SettleRequest, {"happened": None, **_rest(message, "task_id", "step_id")})
+    return await here.use_cases.settle(caller, task_of(message), _text(message, "step_id"), given)
+
+
+async def _approve(here: Shared, caller: Caller, message: Any) -> Any:
+    given = body(ApprovalAnswer, _rest(message, "task_id", "approval_id"))
+    return await here.use_cases.approve(caller, task_of(message), _text(message, "approval_id"), given)
+
+
+async def _answer(here: Shared, caller: Caller, message: Any) -> Any:
+    given = body(QuestionAnswer, _rest(message, "task_id", "question_id"))
+    return await here.use_cases.answer(caller, task_of(message), _text(message, "question_id"), given)
+
+
+async def _signal(here: Shared, caller: Caller, message: Any) -> Any:
+    given = body(SignalRequest, _rest(message, "task_id"))
+    return {"told": await here.use_cases.signal(caller, task_of(message), given)}
+
+
+async def _cancel(here: Shared, caller: Caller, message: Any) -> Any:
+    given = body(ReasonRequest, _rest(message, "task_id"))
+    return await here.use_cases.cancel(caller, task_of(message), given.reason)
+
+
+async def _resume(here: Shared, caller: Caller, message: Any) -> Any:
+    given = body(ReasonRequest, _rest(message, "task_id"))
+    return await here.use_cases.resume(caller, task_of(message), given.reason)
+
+
+async def _task(here: Shared, caller: Caller, message: Any) -> Any:
+    return await here.use_cases.task(caller, task_of(message))
+
+
+async def _skip(here: Shared, caller: Caller, message: Any) -> Any:
+    return await here.use_cases.skip(caller, task_of(message), _text(message, "step_id"))
+
+
+async def _review(here: Shared, caller: Caller, message: Any) -> Any:
+    return await here.use_cases.review(caller, task_of(message), message.version)
+
+
+async def _tools(here: Shared, caller: Caller, message: Any) -> Any:
+    return _items(await here.use_cases.tools(caller))
+
+
+async def _tool_stats(here: Shared, caller: Caller, message: Any) -> Any:
+    return await here.use_cases.tool_stats(caller, _text(message, "tool_id"))
+
+
+async def _workflows(here: Shared, caller: Caller, message: Any) -> Any:
+    return {"items": await here.use_cases.workflows(caller)}
+
+
+async def _scenes(here: Shared, caller: Caller, message: Any) -> Any:
+    return {"items": await here.use_cases.scenes(caller)}
+
+
+UNARY: Mapping[str, Unary] = {
+    "SubmitTask": Unary(pb.SubmitTaskRequest, pb.Submitted, _submit, acts=True),
+    "PreviewTask": Unary(pb.SubmitTaskRequest, pb.Preview, _preview, timed=False),
+    "ForkTask": Unary(pb.ForkTaskRequest, pb.Submitted, _fork, acts=True),
+    "GetTask": Unary(pb.TaskRequest, pb.Task, _task),
+    "ListTasks": Unary(pb.ListTasksRequest, pb.TaskPage, _tasks),
+    "GetResult": Unary(pb.GetResultRequest, pb.TaskResult, _result, timed=False),
+    "ListEvents": Unary(pb.ListEventsRequest, pb.EventPage, _events),
+    "ListPlans": Unary(pb.TaskRequest, pb.PlanList, _plans),
+    "GetPlan": Unary(pb.PlanRequest, pb.Plan, _plan),
+    "GetStep": Unary(pb.StepRequest, pb.Step, _step),
+    "GetOutput": Unary(pb.GetOutputRequest, pb.OutputPiece, _output),
+    "ListWaiting": Unary(pb.ListWaitingRequest, pb.WaitingPage, _waiting),
+    "GetApproval": Unary(pb.ApprovalRequest, pb.Waiting, _approval),
+    "CancelTask": Unary(pb.ReasonRequest, pb.Task, _cancel, acts=True),
+    "PauseTask": Unary(pb.PauseTaskRequest, pb.Task, _pause, acts=True),
+    "ResumeTask": Unary(pb.ReasonRequest, pb.Task, _resume, acts=True),
+    "GiveHint": Unary(pb.GiveHintRequest, pb.Task, _hint, acts=True),
+    "RetryStep": Unary(pb.StepReasonRequest, pb.Task, _retry, acts=True),
+    "JudgeTask": Unary(pb.JudgeTaskRequest, pb.Task, _judge, acts=True),
+    "SkipStep": Unary(pb.StepRequest, pb.Task, _skip, acts=True),
+    "SettleStep": Unary(pb.SettleStepRequest, pb.Task, _settle, acts=True),
+    "AnswerApproval": Unary(pb.AnswerApprovalRequest, pb.Task, _approve, acts=True),
+    "AnswerQuestion": Unary(pb.AnswerQuestionRequest, pb.Task, _answer, acts=True),
+    "SendSignal": Unary(pb.SendSignalRequest, pb.SignalTold, _signal, acts=True),
+    "ReviewPlan": Unary(pb.PlanRequest, pb.Task, _review, acts=True),
+    "ListTools": Unary(pb.Empty, pb.ToolList, _tools),
+    "GetToolStats": Unary(pb.ToolRequest, pb.ToolStats, _tool_stats),
+    "ListWorkflows": Unary(pb.Empty, pb.JsonList, _workflows),
+    "ListScenes": Unary(pb.Empty, pb.JsonList, _scenes),
+}
+"""By the name of the call. Those that give events or pieces are in `servicer`."""
+
+SAID: Mapping[str, str] = {
+    "approve": "AnswerApproval",
+    "answer": "AnswerQuestion",
+    "hint": "GiveHint",
+    "cancel": "CancelTask",
+    "pause": "PauseTask",
+    "resume": "ResumeTask",
+    "retry": "RetryStep",
+    "settle": "SettleStep",
+    "judge": "JudgeTask",
+    "signal": "SendSignal",
+}
+"""What may be said within a conversation, and which call that is."""
+
+
+def _items(found: Any) -> JsonObject:
+    return {"items": found}
+
+
+def _rest(message: Any, *without: str) -> JsonObject:
+    return {name: value for name, value in values_of(message).items() if name not in without}
+
+
+def _text(message: Any, name: str) -> str:
+    text: str = getattr(message, name)
+    if not text:
+        raise Misfit([(name, "is missing")])
+    return text
+
+
+def _count(message: Any, name: str, default: int) -> int:
+    number: int = getattr(message, name)
+    if number < 0:
+        raise Misfit([(name, f"has to be 0 or more, not {number}")])
+    return number or default

@@ -1,0 +1,80 @@
+"""The server for gRPC: its port, its limits, health and reflection, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
+from grpc_reflection.v1alpha import reflection
+
+from replan.errors import InputError
+from replan.server.grpc.messages import SERVICE
+from replan.server.grpc.servicer import Servicer
+from replan.server.shared import Shared
+
+MOST_REQUEST_BYTES = 4 * 2**20
+MOST_RESPONSE_BYTES = 256 * 2**20
+_GRACE_SECS = 0.5
+_OTHER_CALLS = 1_000
+"""Side by side, beside the streams."""
+_SERVICES = (SERVICE, "")
+"""Of which health is told; empty: the server's."""
+
+
+@contextlib.asynccontextmanager
+async def serving_grpc(
+    here: Shared, host: str, port: int, *, grace_secs: float = _GRACE_SECS
+) -> AsyncIterator[int]:
+    """A server that listens while the context is open; its port. 0 takes a free one.
+
+    At its end it takes no new calls, ends its streams, and lets the other calls end within the grace.
+    """
+    most = here.settings.server.max_connections + _OTHER_CALLS
+    server = grpc.aio.server(
+        maximum_concurrent_rpcs=most,
+        options=[
+            ("grpc.max_receive_message_length", MOST_REQUEST_BYTES),
+            ("grpc.max_send_message_length", MOST_RESPONSE_BYTES),
+            ("grpc.so_reuseport", 0),
+            # A watcher may hear nothing for hours: who is gone is found out all the same.
+            ("grpc.keepalive_time_ms", 20_000),
+            ("grpc.keepalive_timeout_ms", 10_000),
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+        ],
+    )
+    servicer = Servicer(here)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, servicer.handlers()),))
+    standing = HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(standing, server)
+    reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        bound = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise InputError(f"gRPC cannot listen on {address}: is the port taken?") from error
+    await server.start()
+    for name in _SERVICES:
+        await standing.set(name, health_pb2.HealthCheckResponse.SERVING)
+    leaving = asyncio.Event()
+    here.leaving.heard_by(leaving.set)
+    unhealthy = asyncio.get_running_loop().create_task(_told_of_its_end(standing, leaving))
+    try:
+        yield bound
+    finally:
+        here.leaving.set()
+        here.hub.stop()
+        await asyncio.wait({unhealthy})
+        await servicer.drained(grace_secs)
+        await server.stop(0.1)  # those who watch its health stay to the last
+        here.leaving.forget(leaving.set)
+
+
+async def _told_of_its_end(standing: HealthServicer, leaving: asyncio.Event) -> None:
+    await leaving.wait()
+    await standing.enter_graceful_shutdown()

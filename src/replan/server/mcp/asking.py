@@ -1,0 +1,182 @@
+"""What waits for a person, put to them through the client (elicitation): a form out, what was said back to the task."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+
+from replan.core.types import JsonObject
+from replan.errors import ReplanError
+from replan.run.access.callers import Caller
+from replan.run.access.requests import ApprovalAnswer, QuestionAnswer
+from replan.run.access.views import WaitingTask
+from replan.server.carrying import Carrying
+from replan.server.mcp.following import AskedLater
+from replan.server.shared import Shared
+
+ASK_SECS = 600.0
+"""How long a form may stand open."""
+_OUTCOMES = ["yes", "no", "cannot tell"]
+_KINDS = frozenset({"approval", "outcome", "intervention"})
+
+
+def can_be_asked(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether the client shows forms to a person."""
+    known = ctx.session.client_capabilities
+    asks = known.elicitation if known is not None else None
+    return asks is not None and (asks.form is not None or asks.url is None)
+
+
+def form_of(one: WaitingTask) -> types.ElicitRequestFormParams:
+    """What is asked, whole: the person decides by what stands there."""
+    waits = one.waiting_for
+    lines = [f"Task: {one.description[:500]}", "", waits.text]
+    if waits.background:
+        lines += ["", waits.background]
+    if waits.kind == "approval":
+        shown = json.dumps(waits.parameters or {}, ensure_ascii=False, indent=2)
+        lines += ["", f"Tool: {waits.tool_id}", f"Parameters: {shown}"]
+        if waits.hidden:
+            lines.append(f"Not shown as they are: {', '.join(waits.hidden)}")
+        if waits.item_value is not None:
+            lines.append(f"Item: {json.dumps(waits.item_value, ensure_ascii=False)}")
+        if one.hash is not None:
+            lines.append(f"Call: {one.hash}")
+    return types.ElicitRequestFormParams(message="\n".join(lines), requested_schema=_schema(waits.kind))
+
+
+def _schema(kind: str) -> JsonObject:
+    if kind == "approval":
+        yes = {"type": "boolean", "title": "Make this call", "description": "No: it is not made."}
+        reason = {"type": "string", "title": "Reason", "description": "Of a no: what should be done instead."}
+        return {"type": "object", "properties": {"approve": yes, "reason": reason}, "required": ["approve"]}
+    said: JsonObject = {"type": "string", "title": "Answer"}
+    if kind == "outcome":
+        said["enum"] = _OUTCOMES
+    return {"type": "object", "properties": {"answer": said}, "required": ["answer"]}
+
+
+class Answers:
+    """Hands on what people have said, and knows what was asked in vain."""
+
+    def __init__(self, here: Shared, caller: Caller, carrying: Carrying, task_id: str) -> None:
+        self._here = here
+        self._caller = caller
+        self._carrying = carrying
+        self._task_id = task_id
+        self.in_vain: set[str] = set()
+        """Ids that nobody wanted to answer, or whose answer could not be used."""
+
+    def wants(self, waiting: list[WaitingTask]) -> list[WaitingTask]:
+        if not self._caller.may("approve"):
+            return []
+        return [
+            one
+            for one in waiting
+            if one.waiting_for.kind in _KINDS and one.waiting_for.id not in self.in_vain
+        ]
+
+    async def heard(self, kind: str, asked_id: str, call: str | None, said: types.ElicitResult) -> None:
+        self.in_vain.add(asked_id)  # whatever comes of it, it is not asked again in this call
+        content = said.content or {}
+        if said.action != "accept":
+            return
+        uses, caller, task_id = self._here.use_cases, self._caller, self._task_id
+        try:
+            if kind == "approval" and isinstance(content.get("approve"), bool):
+                answer = ApprovalAnswer.model_validate({
+                    "approved": content["approve"], "hash": call, "reason": str(content.get("reason") or "")[:10_000],
+                })  # fmt: skip
+                await self._carrying.through(uses.approve(caller, task_id, asked_id, answer))
+            elif kind != "approval" and isinstance(content.get("answer"), str) and content["answer"]:
+                words = QuestionAnswer(text=str(content["answer"])[:100_000])
+                await self._carrying.through(uses.answer(caller, task_id, asked_id, words))
+        except ReplanError:
+            pass  # somebody was faster, say: how it stands is told by what waits
+
+
+class AsksNow:
+    """Of a client that can be asked in the middle of a call."""
+
+    def __init__(self, ctx: ServerRequestContext[Any, Any], answers: Answers) -> None:
+        self._ctx = ctx
+        self._answers = answers
+        self._able = True
+
+    def wants(self, waiting: list[WaitingTask]) -> list[WaitingTask]:
+        return self._answers.wants(waiting) if self._able else []
+
+    async def ask(self, waiting: list[WaitingTask], gone: Awaitable[None]) -> None:
+        one = waiting[0]  # the others after it
+        form = form_of(one)
+        asking = asyncio.ensure_future(
+            self._ctx.session.elicit_form(form.message, form.requested_schema, self._ctx.request_id)
+        )
+        other = asyncio.ensure_future(gone)
+        try:
+            await asyncio.wait({asking, other}, timeout=ASK_SECS, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                if not other.done():
+                    self._answers.in_vain.add(one.waiting_for.id)
+                return
+            said = asking.result()
+        except (MCPError, ValueError):  # it cannot, after all, or says what is no answer
+            self._able = False
+            return
+        finally:
+            asking.cancel()
+            await asyncio.wait({asking})
+        await self._answers.heard(one.waiting_for.kind, one.waiting_for.id, one.hash, said)
+
+
+class AsksLater:
+    """Of a client that is told what to ask, and calls again with the answers (from protocol 2026-07-28 on)."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+
+    def wants(self, waiting: list[WaitingTask]) -> list[WaitingTask]:
+        return self._answers.wants(waiting)
+
+    async def ask(self, waiting: list[WaitingTask], gone: Awaitable[None]) -> None:
+        raise AskedLater(waiting)
+
+
+def asked(waiting: list[WaitingTask], task_id: str, answers: Answers) -> types.InputRequiredResult:
+    """What the client is told to ask; what it says next time names the calls that were shown."""
+    requests: dict[str, Any] = {
+        json.dumps([one.waiting_for.kind, one.waiting_for.id, one.hash]): types.ElicitRequest(
+            params=form_of(one)
+        )
+        for one in waiting
+    }
+    state = json.dumps({"task_id": task_id, "in_vain": sorted(answers.in_vain)})
+    return types.InputRequiredResult(input_requests=requests, request_state=state)
+
+
+async def heard_again(params: types.CallToolRequestParams, answers: Answers) -> None:
+    """Hand on what the client has brought."""
+    for key, said in (params.input_responses or {}).items():
+        try:
+            kind, asked_id, call = json.loads(key)
+        except (ValueError, TypeError):
+            continue  # no question of ours
+        if isinstance(said, types.ElicitResult) and isinstance(asked_id, str):
+            await answers.heard(str(kind), asked_id, call if isinstance(call, str) else None, said)
+
+
+def state_of(params: types.CallToolRequestParams) -> tuple[str, set[str]] | None:
+    """The task that an earlier round of this call is about, and what was asked in vain; None: this is the first one."""
+    if params.request_state is None:
+        return None
+    try:
+        state = json.loads(params.request_state)
+        return str(state["task_id"]), {str(one) for one in state["in_vain"]}
+    except (ValueError, TypeError, KeyError):
+        raise MCPError(types.INVALID_PARAMS, "requestState is not what this server has given") from None

@@ -1,0 +1,121 @@
+"""The MCP server within the HTTP service: `/mcp`, with the same keys and tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.routing import Route
+
+from replan.run.access.callers import Caller
+from replan.server.http.problems import Refused
+from replan.server.mcp.server import Context, Tools
+from replan.server.problems import LEAVING, Problem
+from replan.server.shared import Credentials, Shared, nobody_asked
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+_CALLER = "replan.caller"
+"""Where a request keeps who has sent it."""
+_LOOPBACK = ["127.0.0.1:*", "localhost:*", "[::1]:*"]
+PATH = "/mcp"
+MOST_SESSIONS = 1_000
+_GRACE_SECS = 0.3
+
+
+class Mounted:
+    """An ASGI app for one path, which takes calls while `running` is open."""
+
+    def __init__(self, here: Shared, *, for_people: bool = True) -> None:
+        self._here = here
+        self._posts = 0
+        """Calls under way."""
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._tools = Tools(here, self._caller_of, for_people=for_people)
+        open_ = here.authenticate is nobody_asked
+        self._manager = StreamableHTTPSessionManager(
+            self._tools.server(version("replan")),
+            max_sessions=MOST_SESSIONS,
+            # Where nobody is asked who they are, a page in the browser of this machine must not get through by a name of its own.
+            security_settings=TransportSecuritySettings(
+                enable_dns_rebinding_protection=open_,
+                allowed_hosts=_LOOPBACK,
+                allowed_origins=[f"http://{host}" for host in _LOOPBACK],
+            ),
+        )
+
+    def mount(self, app: FastAPI) -> None:
+        app.router.routes.append(Route(PATH, endpoint=self, methods=["GET", "POST", "DELETE"]))
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """It ends when it is said that the process ends: calls that run are answered, and no session holds a connection open."""
+        started, stop = asyncio.Event(), asyncio.Event()
+
+        async def run() -> None:
+            async with self._manager.run():
+                started.set()
+                await stop.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_GRACE_SECS):
+                        await self._idle.wait()
+
+        self._here.leaving.heard_by(stop.set)
+        loop = asyncio.get_running_loop()
+        running, waiting = loop.create_task(run()), loop.create_task(started.wait())
+        try:
+            await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            yield
+        finally:
+            waiting.cancel()
+            stop.set()
+            await asyncio.wait({running})
+            self._here.leaving.forget(stop.set)
+            await self._tools.carrying.all_ended()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """`NotSignedIn` for whoever nobody knows: the service around it answers that."""
+        if self._here.leaving.now:
+            raise Refused(
+                Problem(LEAVING, "the service is about to end: try again in a moment", retry_after=1.0)
+            )
+        if scope["method"] == "GET":  # what comes outside of calls, for as long as a session lasts
+            return await self._answer(scope, receive, send)
+        self._posts += 1
+        self._idle.clear()
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._posts -= 1
+            if not self._posts:
+                self._idle.set()
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        peer = scope.get("client")
+        caller = await self._here.authenticate(
+            Credentials(headers.get("authorization"), headers.get("x-api-key"), peer[0] if peer else "")
+        )
+        # A session belongs to whoever has opened it.
+        owner = AccessToken(
+            token="", client_id=f"{caller.tenant}\n{caller.who}", scopes=[], subject=caller.who
+        )
+        await self._manager.handle_request(
+            {**scope, _CALLER: caller, "user": AuthenticatedUser(owner)}, receive, send
+        )
+
+    async def _caller_of(self, ctx: Context) -> Caller:
+        caller: Caller = ctx.request.scope[_CALLER]  # type: ignore[union-attr]
+        return caller

@@ -1,0 +1,173 @@
+"""The MCP server: its tools, whatever the transport."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Awaitable, Callable
+from functools import cache
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from pydantic import BaseModel, ValidationError
+
+from replan.core.types import JsonObject
+from replan.errors import InputError
+from replan.run.access.callers import Caller
+from replan.server.carrying import Carrying
+from replan.server.mcp.asking import (
+    Answers,
+    AsksLater,
+    AsksNow,
+    asked,
+    can_be_asked,
+    heard_again,
+    state_of,
+)
+from replan.server.mcp.catalogue import FOR_PEOPLE, OFFERED, Offered, submit
+from replan.server.mcp.following import AskedLater, Asker, Following
+from replan.server.mcp.outcomes import outcome_of
+from replan.server.problems import INTERNAL, LEAVING, Problem, problem_of
+from replan.server.shared import Shared
+
+Context = ServerRequestContext[Any, Any]
+CallerOf = Callable[[Context], Awaitable[Caller]]
+_INSTRUCTIONS = (
+    "Replan does tasks: it plans, checks, carries out, judges and repairs, and never makes a side effect twice. Hand it a whole task with "
+    "`run_task`. What takes longer than a call goes on by itself: wait again with `wait_task`, and do not begin it again. Calls that need "
+    "a person's yes wait for it: show the person the call, and never decide in their place."
+)
+log = logging.getLogger("replan.server")
+
+
+class Tools:
+    """The tools for one way in. `for_people`: whether a model is offered to hand on what a person has said."""
+
+    def __init__(self, here: Shared, caller_of: CallerOf, *, for_people: bool = True) -> None:
+        self._here = here
+        self._caller_of = caller_of
+        self._offered = {name: one for name, one in OFFERED.items() if for_people or name not in FOR_PEOPLE}
+        self.carrying = Carrying()
+
+    def server(self, version: str) -> Server[Any]:
+        return Server(
+            "replan",
+            version=version,
+            title="Replan",
+            instructions=_INSTRUCTIONS,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+            get_tool_input_schema=lambda name: schemas(name)[0] if name in self._offered else None,
+        )
+
+    async def _list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        caller = await self._caller_of(ctx)
+        offered = {name: one for name, one in self._offered.items() if caller.may(one.scope)}
+        return types.ListToolsResult(tools=[_tool(name, one) for name, one in offered.items()])
+
+    async def _call(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        try:
+            if self._here.leaving.now:
+                return _problem(Problem(LEAVING, "this service is about to end: call again when it is back"))
+            caller = await self._caller_of(ctx)
+            offered = self._offered.get(params.name)
+            if offered is None:
+                raise InputError(self._unknown(params.name))
+            given = _arguments(offered, params.arguments or {})
+            if offered.does is None:
+                return await self._waited(ctx, params, caller, given)
+            doing = offered.does(self._here, caller, given)
+            return _result(await (doing if offered.reads else self.carrying.through(_coroutine(doing))))
+        except MCPError:
+            raise
+        except Exception as error:
+            problem = problem_of(error)
+            if problem.kind is INTERNAL:
+                log.error("the tool %s of the MCP server failed", params.name[:100], exc_info=error)
+            return _problem(problem)
+
+    async def _waited(
+        self, ctx: Context, params: types.CallToolRequestParams, caller: Caller, given: Any
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """`run_task`, `wait_task`, `get_result`."""
+        before, begun = state_of(params), params.name == "run_task"
+        if before is not None:
+            task_id = before[0]
+        elif begun:
+            task_id = (await self.carrying.through(submit(self._here, caller, given))).task_id
+        else:
+            task_id = given.task_id
+        if begun and before is None:  # whoever begins a task may see what becomes of it
+            caller = caller._replace(scopes=caller.scopes | {"read"})
+        if params.name == "get_result":
+            return _result(await outcome_of(self._here, caller, task_id))
+        answers = Answers(self._here, caller, self.carrying, task_id)
+        if before is not None:
+            answers.in_vain |= before[1]
+            await heard_again(params, answers)
+        asker: Asker | None = None
+        if can_be_asked(ctx):
+            asker = AsksNow(ctx, answers) if ctx.session.can_send_request else AsksLater(answers)
+        following = Following(self._here, caller, task_id, ctx.session.report_progress, asker)
+        try:
+            return _result(await following.outcome(given.wait_secs, from_the_start=before is None and begun))
+        except AskedLater as later:
+            return asked(later.waiting, task_id, answers)
+
+    def _unknown(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._offered, 3)
+        hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(self._offered)}"
+        return f"there is no tool {name[:100]!r}; {hint}"
+
+
+async def _coroutine(doing: Awaitable[BaseModel]) -> BaseModel:
+    return await doing
+
+
+@cache
+def schemas(name: str) -> tuple[JsonObject, JsonObject]:
+    """Of what the tool takes, and of what it gives."""
+    one = OFFERED[name]
+    return one.takes.model_json_schema(), one.gives.model_json_schema(mode="serialization")
+
+
+def _tool(name: str, one: Offered) -> types.Tool:
+    takes, gives = schemas(name)
+    hints = types.ToolAnnotations(
+        read_only_hint=one.reads,
+        destructive_hint=one.destructive,
+        idempotent_hint=one.reads or one.repeatable,
+        open_world_hint=not one.reads,
+    )
+    return types.Tool(
+        name=name, description=one.description, input_schema=takes, output_schema=gives, annotations=hints
+    )
+
+
+def _arguments(offered: Offered, arguments: JsonObject) -> Any:
+    try:
+        return offered.takes.model_validate(arguments)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False, include_context=False)
+        told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong[:20])
+        names = ", ".join(offered.takes.model_fields)
+        raise InputError(f"the arguments do not fit: {told} (it takes {names})") from None
+
+
+def _result(value: BaseModel) -> types.CallToolResult:
+    text = value.model_dump_json(exclude_none=True)
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)], structured_content=value.model_dump(mode="json")
+    )
+
+
+def _problem(problem: Problem) -> types.CallToolResult:
+    words = f"{problem.kind.title}: {problem.detail}"
+    if problem.retry_after is not None:
+        words += f" (try again in {problem.retry_after:g} s)"
+    return types.CallToolResult(content=[types.TextContent(type="text", text=words)], is_error=True)
