@@ -124,6 +124,9 @@ lock: $(VENV)/.dev  ## Renew the lock files
 		pyproject.toml locks/dev.in -o locks/dev.txt
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-header --no-annotate -c locks/dev.txt locks/bench.in -o locks/bench.txt
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --no-header --no-annotate --extra serve --extra workers --extra models --extra openapi \
+		--extra remote -c locks/run.txt pyproject.toml locks/serve.in -o locks/serve.txt
 	for name in conformance conformance-crewai conformance-llmcompiler; do \
 		$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 			--no-emit-find-links --no-header --no-annotate locks/$$name.in -o locks/$$name.txt; done

@@ -400,6 +400,8 @@ class TaskSummary(NamedTuple):
     """Whose it is, in a service."""
     session: str = ""
     """`context.session_id` of the request."""
+    rewritten: int = 0
+    """It grows when stored events of its history are written anew (`EventLog.redact`): what was read of them before is out of date."""
 
     @property
     def lacks_worker(self) -> bool:

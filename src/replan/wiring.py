@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from replan.config import Settings
 from replan.core.begun import destinations
@@ -25,6 +25,9 @@ from replan.tools.catalog.catalog import Catalog
 from replan.tools.frameworks import gather
 from replan.tools.functions.source import FunctionSource
 from replan.tools.specs import load_sources, same_spec
+
+if TYPE_CHECKING:
+    from replan.projections.debug_log import DebugLog
 
 ROLES: tuple[Role, ...] = get_args(Role)
 LOCAL = "local"
@@ -411,3 +414,12 @@ def driver_name(*, shared: bool) -> str:
     """Who drives, for the log: no path, and a host name only where several hosts can share the log."""
     process = f"process {os.getpid()}"
     return f"{process} on {platform.node() or 'a nameless host'}" if shared else process
+
+
+def debug_log_of(settings: Settings) -> DebugLog | None:
+    """What writes down what tasks do for developers, where that is wanted."""
+    if not settings.debug.save_debug_log:
+        return None
+    from replan.projections.debug_log import DebugLog
+
+    return DebugLog(Path(settings.debug.debug_log_file))

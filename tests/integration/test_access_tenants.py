@@ -29,6 +29,8 @@ class Row(NamedTuple):
     scope: Scope
     call: Callable[[UseCases, Caller, str], Awaitable[Any]]
     of_a_task: bool = True
+    of_no_tenant: bool = False
+    """For those who keep the service itself."""
 
 
 OF_ALL = False
@@ -65,6 +67,7 @@ ROWS: dict[str, Row] = {
     "tool_stats": Row("read", lambda u, c, t: u.tool_stats(c, "look"), OF_ALL),
     "workflows": Row("read", lambda u, c, t: u.workflows(c), OF_ALL),
     "scenes": Row("read", lambda u, c, t: u.scenes(c), OF_ALL),
+    "may_measure": Row("read", lambda u, c, t: u.may_measure(c), OF_ALL, of_no_tenant=True),
 }
 
 
@@ -130,9 +133,13 @@ async def test_a_caller_without_the_scope_is_refused(quick: World, name: str) ->
             await row.call(quick.cases, ANN._replace(scopes=scopes), task_id)
         with pytest.raises(NotAllowed):  # before anything is said of what is there
             await row.call(quick.cases, BOB._replace(scopes=scopes), task_id)
+    if row.of_no_tenant:
+        with pytest.raises(NotAllowed, match="of none"):
+            await row.call(quick.cases, ANN, task_id)
+    caller = ANN._replace(tenant="") if row.of_no_tenant else ANN
     for scopes in (frozenset({row.scope}), frozenset[Scope]({"admin"})):
         try:
-            await row.call(quick.cases, ANN._replace(scopes=scopes), task_id)
+            await row.call(quick.cases, caller._replace(scopes=scopes), task_id)
         except (NotAllowed, TaskNotFound) as error:
             pytest.fail(f"{name} with {set(scopes)}: {error}")
         except NotBuilt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from cli_process import replan
@@ -19,16 +19,11 @@ from replan.run.access.limits import Quotas
 from replan.server.auth.authenticator import known_callers
 from replan.server.auth.keys import MOST_OF_A_NAME
 from replan.server.auth.refused import Refused
+from replan.server.shared import Credentials
 from replan.testing import MemoryStore
 from replan.wiring import SystemClock, open_store
 
 pytestmark = pytest.mark.anyio
-
-
-class Credentials(NamedTuple):
-    authorization: str | None = None
-    api_key: str | None = None
-    peer: str = ""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

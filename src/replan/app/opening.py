@@ -27,6 +27,7 @@ from replan.wiring import (
     Models,
     SystemClock,
     Ulids,
+    debug_log_of,
     driver_name,
     need_queue,
     open_store,
@@ -67,6 +68,9 @@ async def opened(
         store, WithWaits(catalog, catalog.rules), models, SystemClock(), Ulids(),
         driver=driver_name(shared=queue is not None), version=__version__, record=record, ask=ask, secrets=secrets,
     )  # fmt: skip
+    if (debug := debug_log_of(settings)) is not None:
+        closing.callback(debug.close)
+        parts.taps = (debug,)
     service = Service(parts)
     limits = settings.orchestrator
 

@@ -61,8 +61,6 @@ LATER: dict[str, frozenset[str]] = {
     "orchestrator": frozenset({"enable_builtin_workflows"}),
     "approval": frozenset({"review_plan", "expires_secs"}),
     "response": frozenset(s.Response.model_fields),
-    "debug": frozenset(s.Debug.model_fields),
-    "logging": frozenset({"console", "file", "file_path"}),
     "consul": frozenset(s.Consul.model_fields),
     "kafka_service": frozenset(s.KafkaService.model_fields),
     "tracing": frozenset(s.Tracing.model_fields),

@@ -197,5 +197,11 @@ class LocalEngine:
         await wait_through(tasks)
 
 
+def task_within() -> str | None:
+    """The task that the code which asks is a part of; None: of none."""
+    within = _WITHIN.get()
+    return within[-1][1] if within else None
+
+
 _WITHIN: ContextVar[tuple[tuple[LocalEngine, str], ...]] = ContextVar("replan_within", default=())
 """The tasks that the code that runs is a part of, each with its engine: the one whose call it is, and those that wait for that one."""

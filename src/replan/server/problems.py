@@ -53,6 +53,7 @@ OF_ERRORS: Mapping[type[e.ReplanError], Kind] = dict((
     _kind(e.NotAllowed, 403, "PERMISSION_DENIED", "The caller may not do that"),
     _kind(e.NotBuilt, 501, "UNIMPLEMENTED", "Not built yet"),
     _kind(e.TooMany, 429, "RESOURCE_EXHAUSTED", "Too much at once"),
+    _kind(e.Unavailable, 503, "UNAVAILABLE", "Something that the service stands on does not answer"),
     _kind(e.ToolCallError, 502, "UNAVAILABLE", "A tool's call failed"),
     _kind(e.ModelError, 502, "UNAVAILABLE", "The model gave no usable answer"),
     _kind(e.ModelUnavailable, 503, "UNAVAILABLE", "The model cannot be asked"),
@@ -75,6 +76,7 @@ NOT_ACCEPTABLE = Kind("not-acceptable", 406, "INVALID_ARGUMENT", "No form that w
 TOO_SLOW = Kind("too-slow", 408, "DEADLINE_EXCEEDED", "The request did not arrive in time")
 BODY_TOO_LARGE = Kind("body-too-large", 413, "RESOURCE_EXHAUSTED", "The body is too large")
 WRONG_MEDIA = Kind("wrong-media-type", 415, "INVALID_ARGUMENT", "The body is no JSON by its media type")
+WRONG_HOST = Kind("wrong-host", 421, "INVALID_ARGUMENT", "The service is not called that")
 NOT_JSON = Kind("not-json", 400, "INVALID_ARGUMENT", "The body cannot be read")
 MISFIT = Kind("invalid-request", 422, "INVALID_ARGUMENT", "The request does not fit")
 HEAD_TOO_LARGE = Kind("headers-too-large", 431, "RESOURCE_EXHAUSTED", "The head of the request is too large")
@@ -84,7 +86,7 @@ CROWDED = Kind("too-many-connections", 503, "RESOURCE_EXHAUSTED", "Too many conn
 TIMED_OUT = Kind("timed-out", 504, "DEADLINE_EXCEEDED", "It took too long")
 
 OF_THE_SERVICE = (
-    NO_ROUTE, WRONG_METHOD, NOT_ACCEPTABLE, TOO_SLOW, BODY_TOO_LARGE, WRONG_MEDIA, NOT_JSON, MISFIT, HEAD_TOO_LARGE, INTERNAL,
+    NO_ROUTE, WRONG_METHOD, NOT_ACCEPTABLE, TOO_SLOW, BODY_TOO_LARGE, WRONG_MEDIA, WRONG_HOST, NOT_JSON, MISFIT, HEAD_TOO_LARGE, INTERNAL,
     LEAVING, CROWDED, TIMED_OUT,
 )  # fmt: skip
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*OF_ERRORS.values(), *OF_THE_SERVICE)}
@@ -127,7 +129,7 @@ def problem_of(error: Exception) -> Problem:
         more["violations"] = list(error.violations)
     if isinstance(error, e.TaskNotDone):
         more["task_status"] = error.status
-    retry_after = error.retry_after if isinstance(error, e.TooMany) else None
+    retry_after = error.retry_after if isinstance(error, e.TooMany | e.Unavailable) else None
     if isinstance(error, e.StoreBusy):
         retry_after = 1.0
     return Problem(kind, str(error), more, retry_after)

@@ -18,6 +18,7 @@ from replan.server.auth.authenticator import known_callers
 from replan.server.auth.exposure import check_exposure
 from replan.server.shared import Shared, nobody_asked
 from replan.server.streams.hub import Hub
+from replan.server.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from replan.app import Replan
@@ -62,11 +63,14 @@ async def serve(
         settings=settings,
         hub=Hub(service),
         authenticate=known or nobody_asked,
+        metrics=Metrics(driver.load),
     )
+    service.parts.taps = (*service.parts.taps, *([shared.metrics] if shared.metrics is not None else ()))
     shared.checks["store"] = _reads(shared)
     _spare_the_loop()
     async with contextlib.AsyncExitStack() as fronts:
         if known is not None:
+            shared.checks |= known.checks()
             fronts.push_async_callback(known.aclose)
         fronts.push_async_callback(shared.hub.aclose)
         urls = [await fronts.enter_async_context(front(shared)) for front in (_http, _grpc)]

@@ -14,6 +14,7 @@ from replan.run.access.views import Dependency
 from replan.run.session.dependencies import Leaving, Parts
 from replan.server.streams.hub import Hub
 from replan.server.streams.sse import Sending
+from replan.server.telemetry.metrics import Metrics
 
 
 class Credentials(NamedTuple):
@@ -53,6 +54,7 @@ class Shared:
     """It takes no new calls, and ends its streams."""
     sending: Sending = field(default_factory=Sending)
     """Who is sent events over HTTP."""
+    metrics: Metrics | None = None
     checks: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     """What it stands on, by name: raises if that does not answer."""
 

@@ -466,8 +466,8 @@ class SqliteStore:
             held = row.task_id in self._driven
         else:
             held = self._holders.alive(row.holder)
-        given_away = row.given_away or ""
-        return TaskSummary(*row[:6], held=held, given_away=given_away, tenant=row.tenant, session=row.session)
+        summary = TaskSummary(*row[:6], held=held, given_away=row.given_away or "")
+        return summary._replace(tenant=row.tenant, session=row.session, rewritten=row.rewritten)
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
         return await self._reader.artifact(task_id, artifact_id)

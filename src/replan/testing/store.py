@@ -51,6 +51,7 @@ class _Task:
     status: str = "queued"
     parent: str | None = None
     shared: int = 0
+    rewritten: int = 0
     said: int = 0
     """The number of the last event that people have written."""
     family: str = ""
@@ -176,6 +177,7 @@ class MemoryStore:
             if family in (name, each.family):
                 each.artifacts = {key: redaction.artifact(key, data) for key, data in each.artifacts.items()}
                 each.records = [one._replace(event=redaction.event(one.event)) for one in each.records]
+                each.rewritten += 1
         done.set_result(None)
         return done
 
@@ -387,6 +389,7 @@ class MemoryStore:
             held=task.held,
             tenant=asked.tenant,
             session=asked.session,
+            rewritten=task.rewritten,
         )
 
     def _write(self, task_id: str, task: _Task, events: Sequence[AnyEvent], ts: float, round_: int) -> None:

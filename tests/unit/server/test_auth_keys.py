@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,14 +18,8 @@ from replan.run.access.callers import Caller
 from replan.server.auth.authenticator import KnownCallers
 from replan.server.auth.keys import MOST_REMEMBERED, KeyCheck, digest_of, new_key
 from replan.server.auth.refused import Refused
+from replan.server.shared import Credentials
 from replan.testing import VirtualClock, virtual_time
-
-
-class Credentials(NamedTuple):
-    authorization: str | None = None
-    api_key: str | None = None
-    peer: str = ""
-
 
 START = 1_000_000_000.0
 

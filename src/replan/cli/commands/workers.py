@@ -144,7 +144,7 @@ def worker(
     from replan.cli.terminal.inputs import secret_text
 
     settings = opening.settings_of(config)
-    log_lines.begin(log_level or settings.logging.level, log_format or settings.logging.format)
+    log_lines.begin(settings, log_level, log_format)
     engine = settings.engine.model_copy(update={"kind": "procrastinate"})
     replan = opening.open_replan(
         settings.model_copy(update={"engine": engine}),

@@ -1,37 +1,92 @@
-"""The lines on stderr of a command that runs for days: each with the time, the host, the process, and the task that it is about."""
+"""The log of a command that runs for days, on stderr and in a file: each line with the time, the host, the process, and the task that it is about."""
 
 from __future__ import annotations
 
 import json
 import logging
+import logging.handlers
 import os
 import platform
 import sys
 import time
+from pathlib import Path
 
 from replan.cli.terminal.terminal import secrets
 from replan.cli.terminal.words import printable
+from replan.config import Settings
+from replan.engine.local import task_within
+from replan.errors import ConfigError
+from replan.tools.functions.context import CURRENT
 
 log = logging.getLogger("replan.worker")
 _LEVELS = {"trace": logging.DEBUG, "warn": logging.WARNING}
 
 
-def begin(level: str, form: str) -> None:
-    """What Replan logs from here on goes to stderr, from this level on, as `text` or `json`."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if form == "json" else _Text())
-    root = logging.getLogger("replan")
-    root.handlers[:] = [handler]
-    root.setLevel(_LEVELS.get(level, level.upper()))
-    root.propagate = False  # a tool's file may set up handlers of its own
+FILE_BYTES, FILES = 10_000_000, 5
+"""A file is put aside when it has so much, and so many of those are kept."""
+
+
+def begin(settings: Settings, level: str | None = None, form: str | None = None) -> None:
+    """What Replan logs from here on goes to stderr and to a file, as `[logging]` says; `level` and `form` in place of what is there.
+
+    What libraries and tools log as a warning, or worse, goes there too, where a tool's file has set up nothing of its own.
+    """
+    section = settings.logging
+    level, form = level or section.level, form or section.format
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)] if section.console else []
+    if section.file:
+        handlers.append(_file(Path(section.file_path)))
+    for handler in handlers:
+        handler.setFormatter(_Json() if form == "json" else _Text())
+        handler.addFilter(_with_task)
+    ours = logging.getLogger("replan")
+    ours.handlers[:] = handlers
+    ours.setLevel(_LEVELS.get(level, level.upper()))
+    ours.propagate = False
+    others = logging.getLogger()
+    if not others.handlers:
+        others.handlers[:] = handlers
+        others.setLevel(logging.WARNING)
+
+
+def _file(path: Path) -> logging.Handler:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = logging.handlers.RotatingFileHandler(
+            path, maxBytes=FILE_BYTES, backupCount=FILES, encoding="utf-8"
+        )
+        path.chmod(0o600)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise ConfigError(
+            f"[logging] file_path: {path} cannot be written ({why}): name a file that can be"
+        ) from None
+    return handler
+
+
+def _with_task(record: logging.LogRecord) -> bool:
+    """Say of which task it is, and of which step, where that is known."""
+    told = dict(getattr(record, "told", {}))
+    if (task_id := task_within()) is not None:
+        told.setdefault("task_id", task_id)
+    if (call := CURRENT.get()) is not None and call.step_id:
+        told.setdefault("step_id", call.step_id)
+    record.told = told
+    return True
 
 
 class _Text(logging.Formatter):
     """`2026-11-29T18:50:00.123Z host replan[1234] INFO took t1`."""
 
     def format(self, record: logging.LogRecord) -> str:
+        said = _said(record)
+        told = getattr(record, "told", {})
+        about = [
+            told[name] for name in ("task_id", "step_id") if name in told and str(told[name]) not in said
+        ]
         where = f"{_when(record)} {platform.node()} replan[{os.getpid()}] {record.levelname}"
-        return "\n".join(f"{where} {line}" for line in printable(_said(record)).splitlines())
+        where += f" [{' '.join(map(str, about))}]" if about else ""
+        return "\n".join(f"{where} {line}" for line in printable(said).splitlines())
 
 
 class _Json(logging.Formatter):

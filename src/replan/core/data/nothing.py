@@ -20,14 +20,15 @@ def is_filler(text: str) -> bool:
 
 _WHAT = (
     r"(?:errors?|problems?|issues?|objections?|concerns?|failures?|mistakes?|defects?|discrepanc(?:y|ies)|faults?"
+    r"|questions?|clarifications?|doubts?|reservations?|blockers?|obstacles?"
     r"|(?:wrong|incorrect|false|bad)\s+(?:\w+\s+)?(?:results?|outputs?|values?|steps?|answers?))"
 )
-_FOUND = r"(?:\s+(?:(?:was|were|is|are|have\s+been|has\s+been)\s+)?(?:found|identified|detected|observed|reported|known|occurred|noted|seen|so\s+far|at\s+all))*"
+_FOUND = r"(?:\s+(?:(?:was|were|is|are|have\s+been|has\s+been)\s+)?(?:found|identified|detected|observed|reported|known|occurred|noted|seen|needed|required|necessary|so\s+far|at\s+all))*"
 _THERE_IS_NONE = re.compile(
-    rf"(?:there\s+(?:is|are|was|were)\s+)?no\s+(?:known\s+|major\s+|other\s+)?{_WHAT}{_FOUND}|none{_FOUND}"
+    rf"(?:(?:there\s+(?:is|are|was|were)|i\s+have)\s+)?no\s+(?:known\s+|major\s+|other\s+|open\s+|further\s+)?{_WHAT}{_FOUND}|none{_FOUND}|0"
     r"|nothing(?:\s+(?:is|was|went|to\s+report))?(?:\s+(?:wrong|incorrect|amiss|failed))?"
     r"|(?:none|not|nothing)\s+(?:is\s+)?(?:needed|required|necessary)"
-    r"|keine?\s+(?:fehler|probleme?|einwände|mängel|(?:falschen?|fehlerhaften?)\s+(?:ergebnisse?|werte?|ausgaben?))(?:\s+(?:gefunden|aufgetreten|festgestellt|bekannt))?"
+    r"|keine?\s+(?:fehler|probleme?|einwände|mängel|(?:rück)?fragen?|bedenken|unklarheiten|(?:falschen?|fehlerhaften?)\s+(?:ergebnisse?|werte?|ausgaben?))(?:\s+(?:gefunden|aufgetreten|festgestellt|bekannt|offen|nötig|notwendig|erforderlich))?"
     r"|nichts\s+(?:falsch|fehlgeschlagen)|nein|nicht\s+(?:nötig|notwendig|erforderlich)"
     r"|(?:无|没有|未发现|没有发现)(?:任何)?(?:错误|问题|失败|异常)(?:的?结果)?|否|不需要|无需|没有必要",
     re.IGNORECASE,

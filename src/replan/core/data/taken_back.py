@@ -159,7 +159,7 @@ _NAMES_OF_YES = _set_of("""
 _NAMES_OF_NO = _set_of("""
     not fail fails failed failure failures error errors reject rejected refuse refused refusal declined denied replan retry redo wrong incorrect
     incomplete invalid problem problems issue issues missing blocked blockers aborted cancelled unsafe disabled skipped unmet unresolved
-    violation violations skip dry draft simulate simulated optional async background
+    violation violations skip dry draft simulate simulated optional async background objection objections rejection
     """)
 NAMES_OF_A_NO = _set_of(
     "error errors refusal cannot objection objections rejection rejectionreason refusalreason"

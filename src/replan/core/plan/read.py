@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from replan.core.data.native_calls import as_step
-from replan.core.data.nothing import is_filler
+from replan.core.data.nothing import is_filler, says_there_is_none
 from replan.core.data.strict_json import NotStorable, joined
 from replan.core.data.taken_back import asks
 from replan.core.plan.fields import (
@@ -97,7 +97,7 @@ def _told(faults: Sequence[str]) -> list[str]:
 
 def _declined(fields: JsonObject) -> dict[str, str]:
     """What is said in place of a plan: why there is none, or what is to be asked first."""
-    said = {name: _words(fields.get(name)) for name in DECLINING}
+    said = {name: "" if says_there_is_none(told := _words(fields.get(name))) else told for name in DECLINING}
     if asks(said["cannot"]) and not said["ask_first"]:
         said = {"ask_first": said["cannot"]}
     return {name: text for name, text in said.items() if text}

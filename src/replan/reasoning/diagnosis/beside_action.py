@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from replan.core.data.for_readers import NOTHING
 from replan.core.data.nothing import begins_with_no
 from replan.core.data.taken_back import Beside, said_beside
 from replan.core.plan.fields import INSTEAD_OF_STEPS
@@ -126,7 +127,7 @@ def _unsure(answer: JsonObject) -> list[str]:
     return [
         f"{key}: {value}"
         for key, value in answer.items()
-        if fold(key) in _CONFIDENCE and spoken(value) and confidence(value) == 0
+        if fold(key) in _CONFIDENCE and value not in NOTHING and confidence(value) == 0
     ]
 
 

@@ -25,7 +25,7 @@ ASKED = ("approval", "outcome", "intervention", "key", "model", "process")
 LOOKED_AT = 200
 """Tasks of a page: many of them may wait for a time, or for nothing."""
 
-StateOf = Callable[[str], Coroutine[Any, Any, State]]
+StateOf = Callable[[str, TaskSummary], Coroutine[Any, Any, State]]
 
 
 def call_hash(asked: ApprovalRequested) -> str:
@@ -44,12 +44,12 @@ async def waiting(
     whose = None if caller.sees_all else caller.tenant
     found: list[WaitingTask] = []
     looked = await store.list_tasks(
-        status=("waiting", "running"),  # others of its steps may run while one waits
+        status=("waiting", "executing"),  # others of its steps may run while one waits
         limit=LOOKED_AT + 1, before=cursor, tenant=whose,
     )  # fmt: skip
     for n, summary in enumerate(looked[:LOOKED_AT]):
         with contextlib.suppress(TaskNotFound):  # deleted just now
-            found += of_people(summary, await state_of(summary.task_id))
+            found += of_people(summary, await state_of(summary.task_id, summary))
         if len(found) >= limit and n + 1 < len(looked):  # all of one task: the cursor is behind it
             return Page(items=found, next_cursor=summary.task_id)
     more = len(looked) > LOOKED_AT

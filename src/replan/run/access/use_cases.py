@@ -15,6 +15,7 @@ from replan.core.state.task import ENDED, State
 from replan.errors import (
     InputError,
     NoSuchPart,
+    NotAllowed,
     NotBuilt,
     ReplanError,
     TaskExists,
@@ -39,6 +40,7 @@ from replan.run.access.requests import (
     SubmitOptions,
     SubmitRequest,
 )
+from replan.run.access.states import States
 from replan.run.access.views import (
     OutputPiece,
     Page,
@@ -70,6 +72,7 @@ class UseCases:
         self._service = service
         self._driver = driver
         self._quotas = quotas
+        self._states = States(service.parts.store)
 
     # ── begin ──
 
@@ -135,7 +138,7 @@ class UseCases:
 
     async def task(self, caller: Caller, task_id: str) -> TaskView:
         summary = await self._own(caller, task_id, "read")
-        return reading.task_view(summary, await self._state(task_id), caller)
+        return reading.task_view(summary, await self._state(task_id, summary), caller)
 
     async def result(self, caller: Caller, task_id: str, *, wait_secs: float = 0.0) -> TaskResult:
         """What the task has come to. `TaskNotDone` if it has not ended, also after so many seconds."""
@@ -197,12 +200,12 @@ class UseCases:
     async def waits(self, caller: Caller, task_id: str) -> list[WaitingTask]:
         """What one task waits for from people."""
         summary = await self._own(caller, task_id, "read")
-        return people.of_people(summary, await self._state(task_id))
+        return people.of_people(summary, await self._state(task_id, summary))
 
     async def approval(self, caller: Caller, task_id: str, approval_id: str) -> WaitingTask:
         """A call that waits for a yes, its large values whole."""
         summary = await self._own(caller, task_id, "read")
-        return await people.approval(self._service, summary, await self._state(task_id), approval_id)
+        return await people.approval(self._service, summary, await self._state(task_id, summary), approval_id)
 
     # ── act ──
 
@@ -299,6 +302,12 @@ class UseCases:
         need(caller, "read")
         raise NotBuilt("there are no scenes yet")
 
+    async def may_measure(self, caller: Caller) -> None:
+        """`NotAllowed` to whoever is of a tenant: metrics tell of the tasks of all."""
+        need(caller, "read")
+        if caller.tenant:
+            raise NotAllowed("metrics tell of the tasks of all tenants: they need a key that is of none")
+
     # ── inside ──
 
     async def _own(self, caller: Caller, task_id: str, scope: Scope) -> TaskSummary:
@@ -340,8 +349,8 @@ class UseCases:
             return False
         return True
 
-    async def _state(self, task_id: str) -> State:
-        return await self._service.state(task_id)
+    async def _state(self, task_id: str, summary: TaskSummary | None = None) -> State:
+        return await self._states.state(task_id, summary)
 
 
 def _at_once(limit: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,9 +25,11 @@ from replan.core.state.task import State
 from replan.core.types import Usage
 from replan.errors import NotHeard, ReplanError, StaleWriter, StoreBusy, StoreError
 from replan.ports import Appended, Claim, Landing, NewArtifact
-from replan.run.session.dependencies import Parts
+from replan.run.session.dependencies import Parts, Tap
 from replan.run.session.feed import Standing
 from replan.run.session.known_secrets import LateSecrets
+
+log = logging.getLogger("replan")
 
 
 class Batch:
@@ -368,6 +371,8 @@ class Run:
             return
         if batch is self._end:
             self._has_ended(batch)
+        for tap in self.parts.taps:
+            _told(tap, self.state, batch)
         batch.land()
         self._flying.remove(batch)
         first, last = future.result()
@@ -460,6 +465,13 @@ class Run:
         with contextlib.suppress(ReplanError):
             await self.settle()
         self.closed = True
+
+
+def _told(tap: Tap, state: State, batch: Batch) -> None:
+    try:
+        tap.landed(state, batch.events, batch.ts)
+    except Exception:  # who looks on breaks nothing
+        log.exception("what looks on at task %s has failed", state.task_id)
 
 
 def _storable(event: AnyEvent) -> AnyEvent:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from replan.core.plain_calls import Recorded
 from replan.core.secrets import KnownSecrets
-from replan.core.state.task import TaskName
+from replan.core.state.task import State, TaskName
 from replan.core.types import JsonObject, Role
 from replan.ports import Clock, Ids, Model, Question, Store, Tools
 from replan.run.session.answer_checks import AnswerChecks
@@ -15,6 +17,14 @@ from replan.run.session.given import Given
 from replan.run.session.late_answers import LATE, LateAnswers
 from replan.run.session.tool_record import ToolRecord
 from replan.run.turns import Turns
+
+
+class Tap(Protocol):
+    """Looks at what is recorded: metrics and traces. It is told in the event loop, and has to be quick."""
+
+    def landed(self, state: State, events: Sequence[Recorded], ts: float) -> None:
+        """These events of the task are in the log now. `state`: as it is by now, which may be further on."""
+        ...
 
 
 class Leaving:
@@ -72,5 +82,7 @@ class Parts:
     """A task whose model cannot be asked here goes back to the queue that it came from."""
     leaving: Leaving = field(default_factory=Leaving)
     """Whether this process is about to end."""
+    taps: tuple[Tap, ...] = ()
+    """Told what tasks that are driven here have recorded, once it is in the log."""
     ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None
     """Asks a person on behalf of a running tool; gets the task's id, the step's, and the question."""

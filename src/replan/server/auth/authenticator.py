@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 from replan.config.sections import Settings
 from replan.errors import ConfigError
@@ -13,22 +13,12 @@ from replan.run.access.callers import Caller
 from replan.server.auth.keys import PREFIX, KeyCheck
 from replan.server.auth.oidc import TokenCheck
 from replan.server.auth.refused import Refused
+from replan.server.shared import Credentials
 
 log = logging.getLogger("replan.auth")
 
 MOST_CHARS = 20_000
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*) *", re.ASCII | re.IGNORECASE)
-
-
-class Credentials(Protocol):
-    """What a call came with."""
-
-    @property
-    def authorization(self) -> str | None: ...
-    @property
-    def api_key(self) -> str | None: ...
-    @property
-    def peer(self) -> str: ...
 
 
 class KnownCallers:
@@ -49,6 +39,10 @@ class KnownCallers:
                 extra={"key_id": refused.key_id, "peer": credentials.peer},
             )
             raise
+
+    def checks(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """What it stands on beside the store."""
+        return {} if self._tokens is None else {"issuer": self._tokens.keys.check}
 
     async def aclose(self) -> None:
         for check in (self._keys, self._tokens):

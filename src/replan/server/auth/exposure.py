@@ -38,7 +38,7 @@ class Hosts(NamedTuple):
 
     @staticmethod
     def of(server: Server) -> Hosts:
-        unset = LOOPBACK_NAMES if server.auth == "off" else ("*",)
+        unset = (*LOOPBACK_NAMES, server.host) if server.auth == "off" else ("*",)
         return Hosts(tuple(name.casefold() for name in server.allowed_hosts or unset))
 
     def fit(self, host: str | None) -> bool:

@@ -7,6 +7,8 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 
 from replan import __version__
+from replan.server.auth.exposure import Hosts
+from replan.server.http.hosts import OnlyOwnHosts
 from replan.server.http.openapi import PROBLEM_SCHEMA, SECURITY
 from replan.server.http.problems import answer_problems
 from replan.server.http.routes import acting, catalogue, events, standing, tasks
@@ -44,9 +46,14 @@ def make_app(shared: Shared) -> FastAPI:
     api = APIRouter(prefix=ROOT)
     for part in (tasks, events, acting, catalogue, standing):
         api.include_router(part.router)
+    api.include_router(standing.measured)
     app.include_router(api)
     app.include_router(standing.router, include_in_schema=False)  # where probes look for it
+    app.include_router(standing.measured, include_in_schema=False)
     answer_problems(app)
+    hosts = Hosts.of(shared.settings.server)
+    if "*" not in hosts.names:
+        app.add_middleware(OnlyOwnHosts, hosts=hosts)
     _complete(app)
     return app
 
@@ -63,7 +70,7 @@ def _complete(app: FastAPI) -> None:
             parts["securitySchemes"] = SECURITY
             for path, calls in made["paths"].items():
                 for call in calls.values():
-                    if not path.endswith(("/health", "/ready", "/metrics")):
+                    if not path.endswith(("/health", "/ready")):
                         call["security"] = [{name: []} for name in SECURITY]
             for unused in ("HTTPValidationError", "ValidationError"):
                 parts["schemas"].pop(unused, None)

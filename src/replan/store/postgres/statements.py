@@ -101,7 +101,12 @@ DELETE = (
 """Foreign keys are looked at when the statement ends, so that the order in it does not matter."""
 
 _HELD = f"(holder IS NOT NULL AND {ALIVE.format(holder='holder')})"
-SUMMARY = f"SELECT task_id, status, description, created, updated, last_seq, holder, epoch, {_HELD}, queue, due, given_away, tenant, session FROM task"
+_REWRITTEN = """CASE WHEN parent IS NULL THEN rewritten ELSE (WITH RECURSIVE line (parent, n) AS (
+ SELECT task.parent, task.rewritten UNION ALL SELECT p.parent, p.rewritten FROM line JOIN task p ON p.id = line.parent)
+ SELECT sum(n) FROM line)::bigint END AS rewritten"""
+"""Of a fork's whole history."""
+SUMMARY = f"""SELECT task_id, status, description, created, updated, last_seq, holder, epoch, {_HELD}, queue, due, given_away, tenant, session,
+ {_REWRITTEN} FROM task"""
 PAGE = """SELECT shared, ended, e.seq, e.ts, e.round, e.type, e.data FROM task
  LEFT JOIN event e ON e.task = id AND e.seq > %(after)s::bigint {only} WHERE task_id = %(task)s::text ORDER BY e.seq {limit}"""
 

@@ -552,6 +552,7 @@ class PostgresStore:
             given_away=row[11] or "",
             tenant=row[12],
             session=row[13],
+            rewritten=row[14],
         )
 
     def _held(self, row: Row) -> bool:

@@ -14,8 +14,12 @@ from replan.core.state.task import ENDED, TaskStatus
 from replan.errors import TaskNotFound
 
 _LAST_OF_ALL = 2**62
+_REWRITTEN = """CASE WHEN parent IS NULL THEN rewritten ELSE (WITH RECURSIVE line (parent, n) AS (
+ SELECT task.parent, task.rewritten UNION ALL SELECT p.parent, p.rewritten FROM line JOIN task p ON p.id = line.parent)
+ SELECT sum(n) FROM line) END"""
+"""Of a fork's whole history."""
 _ROW = (
-    "SELECT task_id, status, description, created, ts, seq, holder, given_away, tenant, session FROM task "
+    f"SELECT task_id, status, description, created, ts, seq, holder, given_away, tenant, session, {_REWRITTEN} FROM task "
     "JOIN event ON task = id AND seq = (SELECT max(seq) FROM event WHERE task = id)"
 )
 _STATUSES = get_args(TaskStatus)
@@ -35,6 +39,7 @@ class Row(NamedTuple):
     given_away: str | None
     tenant: str
     session: str
+    rewritten: int
 
 
 def row(db: sqlite3.Connection, *, task_id: str) -> Row:

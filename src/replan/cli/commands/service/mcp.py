@@ -49,7 +49,7 @@ def mcp(
 
     need_packages()
     settings = opening.settings_of(config)
-    log_lines.begin(log_level or settings.logging.level, log_format or settings.logging.format)
+    log_lines.begin(settings, log_level, log_format)
     policy: dict[str, Any] = {} if evaluation is None else {"evaluation": evaluation}
     replan = opening.open_replan(
         settings,

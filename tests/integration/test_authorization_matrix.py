@@ -1,0 +1,285 @@
+"""Every call over HTTP, by whoever may not make it: without a key, with one that is no longer good, of another tenant, without the scope.
+
+The calls are those of the service's own document: one that has no row here fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+from access_world import ASKED, PLAIN, World, world
+
+from replan.config import Settings
+from replan.config.sections import Server
+from replan.core.types import JsonObject
+from replan.ports import HasKeys, StoredKey
+from replan.run.access.callers import SCOPES, Caller, Scope
+from replan.server.auth.authenticator import known_callers
+from replan.server.auth.keys import create_key, new_key
+from replan.server.http.app import make_app
+from replan.server.shared import Shared
+from replan.server.streams.hub import Hub
+
+pytestmark = pytest.mark.anyio
+
+ACME, GLOBEX = "acme", "globex"
+VICTIM, NOBODYS = "victim", "nobodys"
+SUBMIT: JsonObject = {"task_description": "do it", "options": {"plan": PLAIN, "evaluation": "steps"}}
+
+
+class Row(NamedTuple):
+    """What a call needs, and how it is made."""
+
+    scope: Scope
+    body: JsonObject | None = None
+
+
+ROWS: dict[str, Row] = {
+    "submit": Row("run", SUBMIT),
+    "tasks": Row("read"),
+    "task": Row("read"),
+    "result": Row("read"),
+    "plans": Row("read"),
+    "plan": Row("read"),
+    "step": Row("read"),
+    "output": Row("read"),
+    "artifact": Row("read"),
+    "waits": Row("read"),
+    "approval": Row("read"),
+    "events": Row("read"),
+    "waiting": Row("read"),
+    "tools": Row("read"),
+    "tool_stats": Row("read"),
+    "workflows": Row("read"),
+    "scenes": Row("read"),
+    "cancel": Row("run", {}),
+    "pause": Row("run", {}),
+    "resume": Row("run", {}),
+    "hint": Row("run", {"text": "quick"}),
+    "judge": Row("run", {}),
+    "fork": Row("run", {"hint": "other"}),
+    "signal": Row("run", {"token": "cb_1"}),
+    "retry": Row("run", {}),
+    "skip": Row("run"),
+    "settle": Row("run", {"happened": True}),
+    "approve": Row("approve", {"approved": False}),
+    "answer": Row("approve", {"text": "yes"}),
+    "review": Row("approve"),
+}
+OPEN = {"health", "ready", "metrics"}
+"""For probes: they say nothing of any task."""
+PARTS = {"version": "1", "step_id": "a", "artifact_id": "art_1", "approval_id": "appr_1", "question_id": "q_1", "tool_id": "look"}  # fmt: skip
+
+
+class Call(NamedTuple):
+    name: str
+    method: str
+    path: str
+
+    @property
+    def of_a_task(self) -> bool:
+        return "{task_id}" in self.path
+
+
+class Front(NamedTuple):
+    """The service, over HTTP."""
+
+    there: World
+    http: httpx2.AsyncClient
+    calls: dict[str, Call]
+    keys: dict[str, str]
+
+    async def make(self, call: str, key: str | None, task_id: str = VICTIM, **more: Any) -> httpx2.Response:
+        """The call with a key of that name."""
+        wanted = self.calls[call]
+        path = wanted.path.format_map({**PARTS, "task_id": task_id})
+        headers = {"accept": "application/json", **more.pop("headers", {})}
+        if key is not None:
+            headers["authorization"] = f"Bearer {self.keys[key]}"
+        if ROWS[call].body is not None:
+            more.setdefault("json", ROWS[call].body)
+        return await self.http.request(wanted.method, path, headers=headers, **more)
+
+    async def victims(self) -> Any:
+        return await self.there.cases.task(Caller("test", ACME), VICTIM)
+
+
+@pytest.fixture
+async def front(tmp_path: Path) -> AsyncIterator[Front]:
+    settings = Settings(server=Server(auth="keys"))
+    async with world(tmp_path / "log.db") as there:
+        parts = there.replan.service.parts
+        hub = Hub(there.replan.service)
+        known = known_callers(settings, parts.store, parts.clock)
+        assert known is not None
+        shared = Shared(there.cases, parts, settings, hub, known)
+        app = make_app(shared)
+        calls = {
+            call["operationId"]: Call(call["operationId"], method.upper(), path)
+            for path, methods in app.openapi()["paths"].items()
+            for method, call in methods.items()
+        }
+        keys = await _keys(there)
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
+            await there.submit(ASKED, Caller("key:own", ACME), task_id=VICTIM)
+            await there.waits(VICTIM, Caller("key:own", ACME))
+            yield Front(there, http, calls, keys)
+        await hub.aclose()
+        await known.aclose()
+
+
+async def _keys(there: World) -> dict[str, str]:
+    """By name, as callers have them."""
+    parts = there.replan.service.parts
+    assert isinstance(parts.store, HasKeys)
+    store, now = parts.store.keys(), parts.clock.now()
+    found: dict[str, str] = {}
+
+    async def make(name: str, tenant: str, scopes: frozenset[Scope]) -> StoredKey:
+        found[name], stored = await create_key(store, name=name, tenant=tenant, scopes=scopes, now=now)
+        return stored
+
+    everything = frozenset[Scope]({"read", "run", "approve"})
+    for scope in ("read", "run", "approve"):
+        await make(f"only {scope}", ACME, frozenset({scope}))
+        await make(f"not {scope}", ACME, everything - {scope})
+    await make("other", GLOBEX, everything)
+    await make("boss of another", GLOBEX, SCOPES)
+    await make("admin", ACME, frozenset({"admin"}))
+    await make("keeper", "", frozenset({"admin"}))
+    revoked = await make("revoked", ACME, SCOPES)
+    await store.revoke_key(revoked.key_id, now)
+    made = new_key()
+    await store.add_key(
+        StoredKey(made.key_id, ACME, "expired", made.digest, tuple(SCOPES), now - 10, expires=now - 1)
+    )
+    found |= {"expired": made.text, "unknown": new_key().text}
+    found["wrong secret"] = found["only read"][:-64] + new_key().text[-64:]
+    found["a token"] = "e30.e30.e30"
+    return found
+
+
+BAD = (None, "revoked", "expired", "unknown", "wrong secret", "a token")
+
+
+async def test_every_call_of_the_document_has_a_row_and_needs_a_key(front: Front) -> None:
+    assert front.calls.keys() - OPEN == ROWS.keys()
+    document = (await front.http.get("/api/v1/openapi.json")).json()
+    for methods in document["paths"].values():
+        for call in methods.values():
+            assert bool(call.get("security")) == (call["operationId"] not in OPEN), call["operationId"]
+
+
+async def test_without_a_key_that_is_good_no_call_says_anything_and_all_say_the_same(front: Front) -> None:
+    before = await front.victims()
+    said = set()
+    for call in ROWS:
+        for key in BAD:
+            for task_id in (VICTIM, NOBODYS):
+                answer = await front.make(call, key, task_id)
+                assert answer.status_code == 401, (call, key)
+                assert answer.headers["www-authenticate"] == 'Bearer realm="replan"'
+                said.add(answer.content)
+    assert len(said) == 1
+    assert await front.victims() == before
+
+
+async def test_without_a_key_nobody_is_told_what_of_the_request_does_not_fit(front: Front) -> None:
+    for name in ROWS:
+        call = front.calls[name]
+        path = call.path.format_map({**PARTS, "version": "none", "task_id": "x" * 300})
+        body = b'{"' if call.method == "POST" else None
+        for headers in ({}, {"content-type": "text/plain"}, {"last-event-id": "x"}):
+            answer = await front.http.request(
+                call.method, f"{path}?limit=none&after=-1", content=body, headers=headers
+            )
+            assert answer.status_code == 401, name
+
+
+async def test_without_the_scope_each_call_is_refused_before_it_is_looked_at(front: Front) -> None:
+    before = await front.victims()
+    for call, row in ROWS.items():
+        for key in (
+            f"not {row.scope}",
+            *(f"only {scope}" for scope in ("read", "run", "approve") if scope != row.scope),
+        ):
+            said = [await front.make(call, key, task_id) for task_id in (VICTIM, NOBODYS)]
+            assert [one.status_code for one in said] == [403, 403], (call, key)
+            assert said[0].content == said[1].content
+            assert row.scope in said[0].json()["detail"]
+    assert await front.victims() == before
+
+
+async def test_a_task_of_another_tenant_is_not_there_word_for_word(front: Front) -> None:
+    before = await front.victims()
+    for name, call in front.calls.items():
+        if name in OPEN or not call.of_a_task:
+            continue
+        for key in ("other", "boss of another"):
+            for headers in ({}, {"accept": "text/event-stream", "last-event-id": "3"}):
+                theirs = await front.make(name, key, VICTIM, headers=headers)
+                none = await front.make(name, key, NOBODYS, headers=headers)
+                assert theirs.status_code == none.status_code == 404, (name, key)
+                assert theirs.text.replace(VICTIM, "?") == none.text.replace(NOBODYS, "?")
+                assert theirs.headers.keys() == none.headers.keys()
+    assert await front.victims() == before
+
+
+async def test_lists_have_nothing_of_another_tenant(front: Front) -> None:
+    for call in ("tasks", "waiting"):
+        for key in ("other", "boss of another"):
+            for query in ({}, {"tenant": ACME}, {"tenant": ""}, {"session_id": ""}, {"limit": 500}):
+                answer = await front.make(call, key, params=query)
+                assert VICTIM not in answer.text, (call, key, query)
+            answer = await front.make(call, key, params={"cursor": VICTIM})
+            assert "do it" not in answer.text
+        assert VICTIM in (await front.make(call, "only read")).text
+        assert VICTIM in (await front.make(call, "keeper")).text
+
+
+async def test_what_another_tenant_has_done_is_nothing_to_go_on_from(front: Front) -> None:
+    before = await front.victims()
+    body = {**SUBMIT, "context": {"previous_task_id": VICTIM}}
+    none = {**SUBMIT, "context": {"previous_task_id": NOBODYS}}
+    theirs, nobodys = [await front.make("submit", "other", json=one) for one in (body, none)]
+    assert theirs.status_code == nobodys.status_code == 404
+    assert theirs.text.replace(VICTIM, "?") == nobodys.text.replace(NOBODYS, "?")
+    same = [
+        (await front.make("submit", key, json=SUBMIT, headers={"idempotency-key": "k"})).json()["task_id"]
+        for key in ("other", "only run", "other")
+    ]
+    assert same[0] == same[2] != same[1]
+    assert await front.victims() == before
+
+
+async def test_whoever_may_make_a_call_gets_to_it(front: Front) -> None:
+    """What comes of it may be anything but a refusal: there is no such approval, the task has ended, and so on."""
+    for number, (name, row) in enumerate(ROWS.items()):
+        for key in (f"only {row.scope}", "admin", "keeper"):
+            own = f"own-{number}-{key.replace(' ', '-')}"
+            if front.calls[name].of_a_task:
+                await front.there.submit(ASKED, Caller("key:own", ACME), task_id=own)
+                await front.there.waits(own, Caller("key:own", ACME))
+            answer = await front.make(name, key, own)
+            assert answer.status_code not in (401, 403), (name, key, answer.text)
+            assert answer.status_code < 500 or answer.status_code == 501, (name, key, answer.text)
+            if answer.status_code == 404:
+                assert answer.json()["type"] == "urn:replan:problem:no-such-part", (name, answer.text)
+
+
+async def test_who_did_it_is_in_the_log(front: Front) -> None:
+    assert (await front.make("pause", "only run")).status_code == 200
+    assert (await front.make("hint", "admin")).status_code == 200
+    made = (await front.make("submit", "only run")).json()["task_id"]
+    page = (await front.make("events", "only read")).json()["items"]
+    told = {event["type"]: event["data"].get("by") for event in page}
+    assert told["pause_requested"] == "key:only run"
+    assert "key:admin" in told.values()
+    first = (await front.make("events", "only read", made)).json()["items"][0]
+    assert first["data"]["by"] == "key:only run"
+    assert first["data"]["tenant"] == ACME
