@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 from cli_process import environment, replan
-from service_process import Service, plan, serving, step
+from service_process import Service, events_of, plan, serving, step
 
 TASK = plan(step("s1", "weather", city="Rome"))
 DB = ("--db", "sqlite:///tasks.db")
@@ -89,6 +89,25 @@ def test_it_answers_to_its_own_names_only(service: Service) -> None:
         ):
             answer = http.get("/tasks", headers={**bearer(key), "host": host})
             assert answer.status_code == code, host
+
+
+def test_a_stream_ends_with_its_key_and_those_of_others_go_on(service: Service) -> None:
+    gone, stays = (made(service.folder, name, "--tenant", "streams") for name in ("gone", "stays"))
+    with service.client() as http:
+        body = plan(step("s1", "until", name="streams"))
+        task_id = http.post("/tasks", json=body, headers=bearer(stays)).json()["task_id"]
+        address = f"/tasks/{task_id}/events"
+        with (
+            http.stream("GET", address, headers=bearer(gone)) as ends,
+            http.stream("GET", address, headers=bearer(stays)) as goes_on,
+        ):
+            before, after = events_of(ends.iter_lines()), events_of(goes_on.iter_lines())
+            assert next(before)["event"] == next(after)["event"] == "task_submitted"
+            assert replan("keys", "revoke", "gone", *DB, cwd=service.folder).returncode == 0
+            assert "task_completed" not in [one["event"] for one in before]
+            assert http.get(address, headers=bearer(gone)).status_code == 401
+            service.let_go("streams")
+            assert [one["event"] for one in after][-1] == "task_completed"
 
 
 def test_limits_that_are_set_while_it_runs_bind(service: Service) -> None:

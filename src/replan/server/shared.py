@@ -12,6 +12,7 @@ from replan.run.access.callers import LOCAL, Caller
 from replan.run.access.use_cases import UseCases
 from replan.run.access.views import Dependency
 from replan.run.session.dependencies import Leaving, Parts
+from replan.server.auth.staying import Staying
 from replan.server.streams.hub import Hub
 from replan.server.streams.sse import Sending
 from replan.server.telemetry.metrics import Metrics
@@ -55,8 +56,13 @@ class Shared:
     sending: Sending = field(default_factory=Sending)
     """Who is sent events over HTTP."""
     metrics: Metrics | None = None
+    staying: Staying[Credentials] = field(init=False)
+    """Streams, which end when their callers are known no more."""
     checks: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     """What it stands on, by name: raises if that does not answer."""
+
+    def __post_init__(self) -> None:
+        self.staying = Staying(self.authenticate)
 
     async def dependencies(self) -> list[Dependency]:
         found = []

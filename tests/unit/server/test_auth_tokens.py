@@ -287,6 +287,47 @@ def test_no_text_makes_it_fall_over(text: str, header: bytes, payload: bytes) ->
     asyncio.run(main())
 
 
+def test_a_token_that_was_good_before_is_looked_at_again_each_time() -> None:
+    async def main() -> None:
+        async with checking() as (issuer, check, clock):
+            good = signed(claims(issuer, exp=NOW + 5))
+            assert (await check.caller(good)).who == (await check.caller(good)).who == "ann"
+            for other in (
+                good[:-2] + ("AA" if good[-2:] != "AA" else "BB"),
+                good + "A",
+                f"{good} ",
+                good.replace(".", "..", 1),
+            ):
+                with pytest.raises(Refused):
+                    await check.caller(other)
+            clock.at += 35
+            with pytest.raises(Refused) as caught:
+                await check.caller(good)
+            assert caught.value.why == "expired"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kid", [None, "one"])
+def test_a_token_that_was_good_before_is_not_once_its_key_is_taken_back(kid: str | None) -> None:
+    async def main() -> None:
+        time = 0.0
+        async with issuing() as issuer:
+            settings = Oidc(issuer=issuer.url, audience=(AUDIENCE,), keys_for_secs=60)
+            check = TokenCheck(settings, Standing(), monotonic=lambda: time)
+            header = {"alg": "RS256"} | ({} if kid is None else {"kid": kid})
+            good = signed(claims(issuer), header=header)
+            await check.caller(good)
+            issuer.keys = [public("two")]
+            time = 61.0
+            await check.caller(signed(claims(issuer), "two"))
+            with pytest.raises(Refused):
+                await check.caller(good)
+            await check.aclose()
+
+    asyncio.run(main())
+
+
 # ── claims ──
 
 

@@ -21,7 +21,7 @@ PREFIX = "rpk_"
 _KEY = re.compile(r"rpk_(?P<id>[0-9a-f]{16})_(?P<secret>[0-9a-f]{64})", re.ASCII)
 _NO_DIGEST = hashlib.sha256(b"").hexdigest()
 MOST_OF_A_NAME = 100
-FRESH_SECS = 4.0
+FRESH_SECS = 2.5
 """So long what the store has said of a key counts: it is revoked everywhere within that and a query's time."""
 MOST_REMEMBERED = 4_096
 USED_EVERY_SECS = 60.0

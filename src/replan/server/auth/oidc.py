@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jwt
 
@@ -15,11 +17,12 @@ from replan.files import read_json
 from replan.ports import Clock
 from replan.run.access.callers import Caller, checked_scopes, checked_tenant
 from replan.server.auth.claims import caller_of
-from replan.server.auth.jwks import FETCH_SECS, KINDS, IssuerKeys, safe_url
+from replan.server.auth.jwks import FETCH_SECS, KINDS, IssuerKeys, PublicKey, safe_url
 from replan.server.auth.refused import Refused
 
 MOST_CHARS = 16_384
 MOST_OF_HEADER = 2_048
+MOST_REMEMBERED = 1_024
 _TOKEN = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)", re.ASCII)
 _TYPES = {"jwt", "at+jwt", "application/jwt", "application/at+jwt"}
 """Others are no tokens to call with: logout tokens, proofs, events."""
@@ -27,8 +30,13 @@ _NOT_UNDERSTOOD = ("crit", "b64", "zip", "enc", "cty")
 """Each changes what the rest means. What names keys of its own (jku, jwk, x5u, x5c) is not looked at."""
 
 
+class _Verified(NamedTuple):
+    key: PublicKey
+    claims: dict[str, Any]
+
+
 class TokenCheck:
-    """Says whose a token is."""
+    """Says whose a token is. A signature that was good is, as long as its key is one of the issuer's; times are looked at each time."""
 
     def __init__(
         self,
@@ -41,6 +49,8 @@ class TokenCheck:
         check_oidc(oidc)
         self._oidc = oidc
         self._clock = clock
+        self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
+        """By the digest of the token. To check a signature takes as long as to store a task."""
         self._jws = jwt.PyJWS(algorithms=oidc.algorithms)
         self.keys = IssuerKeys(
             oidc.issuer or "", oidc.algorithms, jwks_url=oidc.jwks_url, keep_secs=oidc.keys_for_secs,
@@ -49,6 +59,19 @@ class TokenCheck:
 
     async def caller(self, token: str) -> Caller:
         """`Refused` for what is no token, or none that counts here and now."""
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        known = self._verified.get(digest)
+        if known is not None and known.key in await self.keys.find(known.key.kid, known.key.algorithm):
+            self._verified.move_to_end(digest)
+            return caller_of(known.claims, self._oidc, self._clock.now())
+        verified = await self._verify(token)
+        caller = caller_of(verified.claims, self._oidc, self._clock.now())
+        self._verified[digest] = verified
+        if len(self._verified) > MOST_REMEMBERED:
+            self._verified.popitem(last=False)
+        return caller
+
+    async def _verify(self, token: str) -> _Verified:
         kid, algorithm = self._header(token)
         for known in await self.keys.find(kid, algorithm):
             try:
@@ -57,7 +80,7 @@ class TokenCheck:
                 continue
             except jwt.PyJWTError as error:
                 raise Refused(f"no good token: {type(error).__name__}") from None
-            return caller_of(_object(payload, "payload"), self._oidc, self._clock.now())
+            return _Verified(known, _object(payload, "payload"))
         raise Refused("wrong signature")
 
     async def aclose(self) -> None:

@@ -15,7 +15,7 @@ from replan.run.access.callers import Caller
 from replan.run.access.shown import Showing, shown
 from replan.run.access.use_cases import UseCases
 from replan.server.http import examples
-from replan.server.http.calls import Cases, Signed, SignedRoute, shared_of
+from replan.server.http.calls import Cases, Signed, SignedRoute, credentials_of, shared_of
 from replan.server.http.openapi import problems
 from replan.server.http.problems import Refused
 from replan.server.http.routes import parameters as p
@@ -90,7 +90,11 @@ async def events(
         raise Refused(Problem(LEAVING, "the service is about to end: come back in a moment", retry_after=1.0))
     if summary.status in ENDED and after >= summary.last_seq:
         return Response(status_code=204)
-    return EventStream(lambda: shared.hub.watch(summary, after, Sse(how)), shared.sending)
+    credentials = credentials_of(request)
+    return EventStream(
+        lambda: shared.staying.while_known(credentials, shared.hub.watch(summary, after, Sse(how))),
+        shared.sending,
+    )
 
 
 async def _page(

@@ -1,0 +1,76 @@
+"""Whoever is let in stays so long as the key or token is good: streams end with it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Generic, Protocol, TypeVar
+
+from replan.errors import NotSignedIn, ReplanError
+from replan.run.access.callers import Caller
+
+log = logging.getLogger("replan.auth")
+CHECK_SECS = 2.0
+
+
+class Leaves(Protocol):
+    """A stream that can be ended."""
+
+    def leave(self) -> None: ...
+
+
+C = TypeVar("C")
+W = TypeVar("W", bound=Leaves)
+
+
+class Staying(Generic[C]):
+    """Looks again and again whether callers of streams are still known, once for all streams of one key or token."""
+
+    def __init__(
+        self, authenticate: Callable[[C], Awaitable[Caller]], *, check_secs: float = CHECK_SECS
+    ) -> None:
+        self._authenticate = authenticate
+        self._check_secs = check_secs
+        self._streams: dict[C, list[Leaves]] = {}
+        self._checking: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def while_known(self, credentials: C, stream: AbstractContextManager[W]) -> Iterator[W]:
+        """The stream, which is ended when whoever has these credentials is known no more."""
+        with stream as open_:
+            self._streams.setdefault(credentials, []).append(open_)
+            if self._checking is None:
+                self._checking = asyncio.create_task(self._check())
+            try:
+                yield open_
+            finally:
+                streams = self._streams[credentials]
+                streams.remove(open_)
+                if not streams:
+                    del self._streams[credentials]
+                if not self._streams and self._checking is not None:
+                    self._checking.cancel()
+                    self._checking = None
+
+    async def _check(self) -> None:
+        while True:
+            await asyncio.sleep(self._check_secs)
+            for credentials in list(self._streams):
+                if not await self._known(credentials):
+                    for stream in list(self._streams.get(credentials, ())):
+                        stream.leave()
+                await asyncio.sleep(0)  # thousands of tokens take a while
+
+    async def _known(self, credentials: C) -> bool:
+        try:
+            await self._authenticate(credentials)
+        except NotSignedIn:
+            return False
+        except ReplanError as error:  # who cannot be asked has not said no
+            log.warning("whether a caller is still known cannot be told: %s", error)
+        except Exception:
+            log.exception("whether a caller is still known cannot be told")
+        return True
