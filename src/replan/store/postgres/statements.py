@@ -108,7 +108,9 @@ _REWRITTEN = """CASE WHEN parent IS NULL THEN rewritten ELSE (WITH RECURSIVE lin
 SUMMARY = f"""SELECT task_id, status, description, created, updated, last_seq, holder, epoch, {_HELD}, queue, due, given_away, tenant, session,
  {_REWRITTEN} FROM task"""
 PAGE = """SELECT shared, ended, e.seq, e.ts, e.round, e.type, e.data FROM task
- LEFT JOIN event e ON e.task = id AND e.seq > %(after)s::bigint {only} WHERE task_id = %(task)s::text ORDER BY e.seq {limit}"""
+ LEFT JOIN event e ON e.task = id AND e.seq > %(after)s::bigint {only} {own} WHERE task_id = %(task)s::text ORDER BY e.seq {limit}"""
+"""`own` says where the page ends: a row has many events, so that as many rows could be most of the log."""
+OWN_TO = """AND e.seq <= coalesce((SELECT min(seq) FROM event WHERE task = task.id AND seq >= %(to)s::bigint), %(to)s::bigint)"""
 
 PIECES = """WITH RECURSIVE line (id, parent, low, upto) AS (
  SELECT p.id, p.parent, p.shared, t.shared FROM task t JOIN task p ON p.id = t.parent WHERE t.task_id = %(task)s::text
@@ -120,7 +122,7 @@ SHARED_PAGE = (
     PIECES
     + """SELECT e.seq, e.ts, e.round, e.type, e.data, greatest(line.low, %(after)s::bigint), line.upto
  FROM line JOIN event e ON e.task = line.id AND e.seq > greatest(line.low, %(after)s::bigint)
- AND e.seq <= (SELECT min(seq) FROM event WHERE task = line.id AND seq >= line.upto) {only} ORDER BY line.upto, e.seq {limit}"""
+ AND e.seq <= (SELECT min(seq) FROM event WHERE task = line.id AND seq >= least(line.upto, %(to)s::bigint)) {only} ORDER BY line.upto, e.seq {limit}"""
 )
 """Events that were appended together are one row, which may go beyond the last that is shared."""
 

@@ -68,6 +68,7 @@ from replan.store.watch import Watch
 
 T = TypeVar("T")
 _FOLLOW_PAGE = 500
+_NO_END = 2**62
 LONG_ANSWER_SECS = 60.0
 _SIGNALS_ONLY = "AND e.type IN ({})".format(
     ", ".join(f"'{name}'" for name, kind in sorted(e.KINDS.items()) if kind.signal)
@@ -460,9 +461,12 @@ class PostgresStore:
         """Records after `after`, at most `limit`; and whether nothing can come after these."""
         most = None if limit is None else max(limit, 0)
         after = max(after, 0)
-        params: Params = {"task": task_id, "after": after}
+        # Signals lie in rows of their own, and are far between.
+        ends = most is not None and not signals_only
+        params: Params = {"task": task_id, "after": after, "to": after + (most or 1) if ends else _NO_END}
         narrowed = {
             "only": _SIGNALS_ONLY if signals_only else "",
+            "own": sql.OWN_TO if ends else "",
             "limit": "" if most is None else f"LIMIT {most or 1}",
         }
         rows = await self._ask_again(sql.PAGE.format(**narrowed), params)
