@@ -15,6 +15,8 @@ ReplanError
 │   ├── NotAllowed          a caller who may not do that
 │   └── NotBuilt            a call that this release does not have yet
 ├── TooMany                 a limit of the service or of a tenant; says when to come again
+├── ServiceError            a service that failed, or gave an answer that is none (raised by clients)
+│   └── ServiceUnreachable  it could not be reached, again and again
 ├── Unavailable             something that the service stands on does not answer
 ├── TaskFailure             a task that did not succeed (raised by `TaskResult.raise_for_failure` only)
 │   └── UserInterventionRequired    and that only a person can mend; carries what to do
@@ -167,6 +169,20 @@ class Unavailable(ReplanError):
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class ServiceError(ReplanError):
+    """What a client is told by a service that failed itself, or whose answer cannot be read; `status`: of HTTP."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ServiceUnreachable(ServiceError):
+    """The service did not answer, again and again. Whether it has done what was asked last, nobody can tell."""
+
+    exit_code = 2
 
 
 class TaskFailure(ReplanError):

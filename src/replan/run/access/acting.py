@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from replan.core.state.task import State
 from replan.errors import AnsweredBefore, InputError, NoSuchPart
-from replan.run.access.people import call_hash, find_open
+from replan.run.access.people import call_hash, find_open, goes_on
 from replan.run.access.requests import ApprovalAnswer, ForkRequest, QuestionAnswer, SettleRequest
-from replan.run.service import interventions
 from replan.run.service.forking import Forking
-from replan.run.service.results import open_approvals, step_of
+from replan.run.service.results import step_of
 from replan.run.service.tasks import Service
 
 
@@ -17,8 +16,6 @@ async def approve(service: Service, state: State, approval_id: str, request: App
         raise InputError(
             "a yes is for one call as it was shown: give its `hash`, which stands beside what waits (`/waiting`)"
         )
-    _goes_on(state)
-    _not_answered(state, approval_id)
     asked = find_open(state, approval_id)
     if request.hash is not None and request.hash != call_hash(asked):
         raise AnsweredBefore(
@@ -30,26 +27,8 @@ async def approve(service: Service, state: State, approval_id: str, request: App
     )  # fmt: skip
 
 
-def _goes_on(state: State) -> None:
-    if state.ended:
-        raise interventions.ended(state.task_id, state.status)
-
-
-def _not_answered(state: State, approval_id: str) -> None:
-    """`AnsweredBefore` says what has become of an approval that is open no more."""
-    known = state.recovery
-    asked = None if known is None else known.requests.get(approval_id)
-    if known is None or asked is None or asked in open_approvals(state):
-        return
-    said = known.approvals.get(asked.call_key)
-    if said is None or said.approval_id != approval_id:
-        raise AnsweredBefore(f"approval {approval_id!r} is not asked for any more: the task went another way")
-    how = "agreed to" if said.approved else "rejected"
-    raise AnsweredBefore(f"approval {approval_id!r} was {how} before by {said.by or 'somebody'}")
-
-
 async def answer(service: Service, state: State, question_id: str, request: QuestionAnswer, by: str) -> None:
-    _goes_on(state)
+    goes_on(state)
     known = state.recovery
     if known is not None and (said := known.answers.get(question_id)) is not None:
         raise AnsweredBefore(f"question {question_id!r} was answered before by {said.by or 'somebody'}")
@@ -63,7 +42,7 @@ async def answer(service: Service, state: State, question_id: str, request: Ques
 async def settle(service: Service, state: State, step_id: str, request: SettleRequest, by: str) -> None:
     """Answer the question that is open about the step's call in doubt."""
     step_of(state, step_id)
-    _goes_on(state)
+    goes_on(state)
     open_ = state.recovery.open_questions() if state.recovery is not None else []
     about = [one for one in open_ if one.kind == "outcome" and one.step_id == step_id]
     if len(about) != 1:

@@ -1,0 +1,168 @@
+"""What a client does to tasks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+from replan.client.connection import Connection, quoted
+from replan.client.options import TaskOptions, as_json
+from replan.core.report.result import TaskResult, WaitingFor
+from replan.errors import InputError
+from replan.run.access.views import Submitted, WaitingTask
+
+
+class Acting:
+    """A part of `Client`."""
+
+    @property
+    @abstractmethod
+    def _connection(self) -> Connection: ...
+
+    @abstractmethod
+    async def wait(self, task_id: str) -> TaskResult: ...
+
+    @abstractmethod
+    async def waits(self, task_id: str) -> list[WaitingTask]: ...
+
+    async def _post(self, task_id: str, path: str, body: Mapping[str, Any], *, again: bool = False) -> Any:
+        return await self._connection.ask(
+            "POST", f"/tasks/{quoted(task_id)}/{path}", body=as_json(body), again=again
+        )
+
+    # ── answers ──
+
+    async def approve(
+        self,
+        task_id: str,
+        approval_id: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        call_hash: str | None = None,
+    ) -> WaitingFor:
+        """Agree to a call that waits, with `parameters` laid over those shown. None: the only approval that is open.
+
+        `call_hash`: of the call as it was shown (`waiting`, `waits`): `AnsweredBefore` if another one waits by now. Without it, it
+        is the call that waits now. The call that was agreed to, as it was shown.
+        """
+        asked = await self._asked(task_id, approval_id)
+        body = {"approved": True, "hash": call_hash or asked.hash, "parameters": parameters}
+        await self._post(task_id, f"approvals/{quoted(asked.waiting_for.id)}", body)
+        return _laid_over(asked.waiting_for, parameters)
+
+    async def approval(
+        self,
+        task_id: str,
+        approval_id: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> WaitingFor:
+        """A call that waits, in full (large values whole, secrets masked), or as it would be with other `parameters`."""
+        known = approval_id or (await self._asked(task_id, None)).waiting_for.id
+        return _laid_over((await self._asked(task_id, known)).waiting_for, parameters)
+
+    async def reject(self, task_id: str, approval_id: str | None = None, reason: str = "") -> None:
+        """Do not agree to a call that waits; the reason is reflected on."""
+        known = approval_id or (await self._asked(task_id, None)).waiting_for.id
+        await self._post(task_id, f"approvals/{quoted(known)}", {"approved": False, "reason": reason})
+
+    async def answer(
+        self, task_id: str, text: str, question_id: str | None = None, output: Any = None
+    ) -> None:
+        """Answer a question of a waiting task. Whether a call took effect: yes (with its `output`), no, or cannot tell."""
+        if question_id is None:
+            found = [one for one in await self.waits(task_id) if one.hash is None and one.waiting_for.id]
+            question_id = _only(found, task_id, "question").waiting_for.id
+        await self._post(task_id, f"questions/{quoted(question_id)}", {"text": text, "output": output})
+
+    async def settle(
+        self, task_id: str, step_id: str, happened: bool | None, *, output: Any = None, reason: str = ""
+    ) -> None:
+        """Say what became of a step's call in doubt: it took effect (with its `output`), it did not, or nobody can tell (None)."""
+        body = {"happened": happened, "output": output, "reason": reason}
+        await self._post(task_id, f"steps/{quoted(step_id)}/settle", body)
+
+    async def signal(self, task_id: str, token: str, data: Any = None) -> bool:
+        """Tell a task that something outside has happened, by the token that it has given out; False if it knew just that."""
+        told = await self._post(task_id, "signals", {"token": token, "data": data}, again=True)
+        return bool(told.get("new"))
+
+    # ── interventions ──
+
+    async def cancel(self, task_id: str, reason: str = "") -> None:
+        """Ask for the task's end; `TaskEnded` if it has ended."""
+        await self._post(task_id, "cancel", {"reason": reason})
+
+    async def pause(self, task_id: str, reason: str = "", *, now: bool = False) -> None:
+        """Have the task stand still until it is resumed; `now`: what runs is cut off."""
+        await self._post(task_id, "pause", {"reason": reason, "now": now})
+
+    async def hand_on(self, task_id: str, reason: str = "") -> None:
+        """Have a task go on that is paused, or that nobody drives, and do not wait for it."""
+        await self._post(task_id, "resume", {"reason": reason})
+
+    async def resume(self, task_id: str, *, reason: str = "") -> TaskResult:
+        """The same, to its end or until it waits for a person."""
+        await self.hand_on(task_id, reason)
+        return await self.wait(task_id)
+
+    async def hint(self, task_id: str, text: str) -> None:
+        """Say something that every later prompt is told, the next reflection or plan first."""
+        await self._post(task_id, "hint", {"text": text})
+
+    async def retry_step(self, task_id: str, step_id: str, reason: str = "") -> None:
+        """Have a failed step tried again as planned, with what was left out because of it."""
+        await self._post(task_id, f"steps/{quoted(step_id)}/retry", {"reason": reason})
+
+    async def judge_again(self, task_id: str, hint: str = "") -> None:
+        """Have what was done judged anew, with a `hint` for the judge."""
+        await self._post(task_id, "judge", {"hint": hint})
+
+    async def fork(
+        self,
+        task_id: str,
+        *,
+        at: int | None = None,
+        fork_id: str | None = None,
+        hint: str = "",
+        plan: Mapping[str, Any] | None = None,
+        retry: Sequence[str] = (),
+        judge: bool = False,
+        timeout: float | None = None,
+        reason: str = "",
+        **options: Unpack[TaskOptions],
+    ) -> str:
+        """Go on from an event of a task, which may have ended, in a new one; its id. See `Replan.fork`."""
+        body = {
+            "at": at, "task_id": fork_id, "hint": hint, "plan": plan, "judge": judge, "reason": reason,
+            "retry": [retry] if isinstance(retry, str) else list(retry),
+            "options": {**options, "timeout_secs": timeout},
+        }  # fmt: skip
+        made = await self._post(task_id, "fork", body, again=fork_id is not None)
+        return Submitted.model_validate(made).task_id
+
+    async def _asked(self, task_id: str, approval_id: str | None) -> WaitingTask:
+        if approval_id is None:
+            open_ = [one for one in await self.waits(task_id) if one.waiting_for.kind == "approval"]
+            return _only(open_, task_id, "approval")
+        found = await self._connection.ask("GET", f"/tasks/{quoted(task_id)}/approvals/{quoted(approval_id)}")
+        return WaitingTask.model_validate(found)
+
+
+def _only(found: Sequence[WaitingTask], task_id: str, what: str) -> WaitingTask:
+    if len(found) == 1:
+        return found[0]
+    there = ", ".join(one.waiting_for.id for one in found)
+    if found:
+        raise InputError(f"task {task_id!r} has several open {what}s, name one: {there}")
+    raise InputError(f"task {task_id!r} has no open {what}; open: none")
+
+
+def _laid_over(shown: WaitingFor, parameters: Mapping[str, Any] | None) -> WaitingFor:
+    """The call with other parameters; null leaves one out."""
+    if parameters is None:
+        return shown
+    changed = {**(shown.parameters or {}), **parameters}
+    return shown.model_copy(
+        update={"parameters": {name: value for name, value in changed.items() if value is not None}}
+    )
