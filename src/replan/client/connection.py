@@ -100,7 +100,7 @@ class Connection:
     ) -> None:
         self.url = address_of(url)
         self.patience_secs = patience_secs
-        self._key = key_of(key)
+        self.key = key_of(key)
         self._headers = dict(headers or {})
         self._client: httpx2.AsyncClient | None = None
 
@@ -122,7 +122,7 @@ class Connection:
         return self._client
 
     def _signed(self, headers: Mapping[str, str]) -> dict[str, str]:
-        key = self._key()
+        key = self.key()
         return {**headers, **({"authorization": f"Bearer {key}"} if key else {})}
 
     async def ask(

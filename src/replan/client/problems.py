@@ -73,7 +73,7 @@ def _fill(error: ReplanError, status: int, problem: Mapping[str, Any], headers: 
             error.violations = tuple(map(str, given)) if isinstance(given, list) else ()
         case TaskNotDone():
             error.status = str(problem.get("task_status", ""))
-        case TooMany():
+        case TooMany() | errors.Unavailable():
             error.retry_after = retry_after(headers, problem)
         case ServiceError():
             error.status = status
@@ -83,6 +83,8 @@ def _fill(error: ReplanError, status: int, problem: Mapping[str, Any], headers: 
             error.problems, error.text = (), ""
         case errors.TaskFailure():
             error.advice = ()
+        case errors.UnresolvedReference():
+            error.reference, error.available = "", ()
         case errors.TaskGivenAway():
             error.digest = ""
         case errors.ToolCallError():

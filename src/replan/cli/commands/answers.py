@@ -10,6 +10,7 @@ import typer
 
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
+from replan.cli.terminal.service import is_service, spoken_for
 from replan.cli.terminal.task_ids import TaskName, full_id
 from replan.cli.terminal.terminal import own_stdout, say
 from replan.cli.terminal.words import clean
@@ -27,7 +28,11 @@ Approval = Annotated[
 By = Annotated[
     str | None,
     typer.Option(
-        "--by", metavar="NAME", help="Who says so, for the log; default: the user.", show_default=False
+        "--by",
+        metavar="NAME",
+        help="Who says so, for the log; default: the user.",
+        show_default=False,
+        callback=spoken_for,
     ),
 ]
 
@@ -49,6 +54,7 @@ def approve(
     by: By = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
 ) -> None:
     """Agree to a call that waits for a person's yes; what runs is what was shown."""
     from replan.cli.terminal.inputs import json_object
@@ -75,6 +81,7 @@ def reject(
     by: By = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
 ) -> None:
     """Do not agree to a call that waits; the task looks for another way."""
 
@@ -102,6 +109,7 @@ def answer(
     by: By = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
 ) -> None:
     """Answer a question of a waiting task."""
     from replan.cli.terminal.inputs import json_value
@@ -127,6 +135,7 @@ def signal(
     by: By = "replan tasks signal",
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
 ) -> None:
     """Tell a task that something outside has happened, by the token that it has given out for that."""
     from replan.cli.terminal.inputs import json_value
@@ -174,6 +183,10 @@ def _show(
 
 async def go_on(replan: Replan, found: str, done: str) -> str:
     """What was done, and who goes on with the task."""
+    if is_service(replan):
+        if await replan.is_paused(found):  # type: ignore[attr-defined]
+            return f"{done}; it is paused, and goes on once that is over: {again('tasks', 'resume', found)}"
+        return f"{done}; the service goes on with it"
     if (await replan.service.state(found)).pause is not None:
         return f"{done}; it is paused, and goes on once that is over: {again('tasks', 'resume', found)}"
     summary = await replan.summary(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from replan.cli.terminal.again import again, to_go_on
+from replan.cli.terminal.service import speaks_to_service
 from replan.cli.terminal.terminal import Out, paint, say
 from replan.cli.terminal.words import clean, counted, secs
 from replan.core.words import some, text_of
@@ -118,7 +119,7 @@ def waiting_lines(task_id: str, waiting: Sequence[WaitingFor], *, by_workers: bo
     if "pause" in kinds:
         lines.append(f"  to go on with it: {to_go_on(task_id)}")
     elif by_workers and not any(one.id == "" and one.kind != "time" for one in waiting):
-        lines.append("  then a worker goes on with it")
+        lines.append(f"  then {'the service' if speaks_to_service() else 'a worker'} goes on with it")
     elif kinds == {"time"}:
         lines.append(f"  to wait with it: {to_go_on(task_id)}")
     else:

@@ -35,6 +35,7 @@ def resume(
     ] = False,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
     json: options.Json = False,
     events: options.Events = False,
     quiet: options.Quiet = False,
@@ -49,6 +50,7 @@ def resume(
     from replan.cli.terminal.inputs import secret_text, secrets_of
     from replan.cli.terminal.opened_again import opened_again
     from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.cli.terminal.service import service_of
     from replan.cli.terminal.stricter_here import check_askable
     from replan.config.whoever import whoever
     from replan.core.begun import begun_with
@@ -56,6 +58,19 @@ def resume(
     from replan.errors import InputError, TaskHeld
     from replan.wiring import database
 
+    local = {
+        "tools": tools,
+        "model": model,
+        "endpoint": endpoint,
+        "api_key": api_key,
+        "secret": secret,
+        "approve": approve,
+    }
+    if (address := service_of(db, **local)) is not None:
+        from replan.cli.commands.people.on_service import resume_there
+
+        resume_there(address, task_ids, detach=detach, reason=reason, json=json, events=events, quiet=quiet)
+        return
     if detach:
         if tools or model or endpoint or api_key or secret or approve:
             raise InputError(

@@ -30,6 +30,7 @@ def run(
     secret: options.Secrets = None,
     task_id: options.NewTaskId = None,
     db: options.Db = None,
+    server: options.Server = None,
     approve: options.Approve = None,
     evaluation: options.Evaluation = None,
     plan: options.PlanFile = None,
@@ -71,6 +72,7 @@ def run(
     from replan.cli.terminal.handing_in import new_task
     from replan.cli.terminal.inputs import recording_file, secret_text
     from replan.cli.terminal.loop import run as run_loop
+    from replan.cli.terminal.service import service_of
     from replan.cli.terminal.terminal import own_stdout, warn
 
     if detach:
@@ -80,8 +82,8 @@ def run(
 
         submit(
             text, tools=tools, model=model, endpoint=endpoint, config=config, metadata=metadata, secret=secret, task_id=task_id,
-            db=db, approve=approve, evaluation=evaluation, plan=plan, timeout=timeout, interactive=interactive is not False,
-            json=json,
+            db=db, server=server, approve=approve, evaluation=evaluation, plan=plan, timeout=timeout,
+            interactive=interactive is not False, json=json,
         )  # fmt: skip
         return
     _exclusive({"--json": json, "--events": events})
@@ -89,6 +91,24 @@ def run(
     task = new_task(text, plan, metadata, secret, task_id=task_id, timeout=timeout, evaluation=evaluation)
     if record is not None:
         recording_file(record)
+    local = {
+        "tools": tools,
+        "model": model,
+        "endpoint": endpoint,
+        "api_key": api_key,
+        "record": record,
+        "replay": replay,
+    }
+    if (address := service_of(db, **local)) is not None:
+        from replan.cli.terminal.served import as_replan
+
+        service = as_replan(address, approval=approve, interactive=bool(interactive))
+        with own_stdout() as out:
+            if plan_only:
+                run_loop(_plan(service, task, out, plan_format))
+                return
+            code = run_loop(_run(service, task, out, json=json, events=events, quiet=quiet))
+        raise typer.Exit(code)
     settings = opening.settings_of(config)
     if (approve or settings.approval.mode) != "never" and not interactive:
         warn(
@@ -135,6 +155,7 @@ async def _run(replan: Replan, task: NewTask, out: Out, *, json: bool, events: b
     from replan.cli.terminal.exits import of_result
     from replan.cli.terminal.handing_in import hand_in
     from replan.cli.terminal.opening import interactive as at_terminal
+    from replan.cli.terminal.service import by_others
     from replan.cli.terminal.terminal import say
 
     async with replan:
@@ -148,7 +169,7 @@ async def _run(replan: Replan, task: NewTask, out: Out, *, json: bool, events: b
             if not await answer_all(replan, result):
                 break
             result = await _go_on(replan, task_id, show_for(quiet=quiet), out if events else None, past)
-        by_workers = (await replan.summary(task_id)).queue != ""
+        by_workers = await by_others(replan, task_id)
     tell_result(result, out, json=json, events=events, by_workers=by_workers)
     return of_result(result)
 

@@ -17,10 +17,12 @@ from replan.cli.commands.store.pruning import prune
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
 from replan.cli.terminal.listing import Listed
+from replan.cli.terminal.service import by_others, is_service
 from replan.cli.terminal.task_ids import TaskName, full_id
 from replan.cli.terminal.terminal import Out, own_stdout, say
 
 if TYPE_CHECKING:
+    from replan.app import Replan
     from replan.config import Settings
     from replan.core.events import Record
     from replan.core.report.result import TaskResult
@@ -43,6 +45,7 @@ def show(
     task_id: TaskName,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
     json: options.Json = False,
     events: options.Events = False,
 ) -> None:
@@ -76,6 +79,7 @@ def watch(
     ] = 0,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
     json: options.Json = False,
     events: options.Events = False,
     quiet: options.Quiet = False,
@@ -98,7 +102,7 @@ def watch(
             if not summary.queue and not summary.held and summary.status not in (*ENDED, "queued", "waiting"):
                 warn(f"no process drives this task now; continue it with: {again('tasks', 'resume', found)}")
             await follow(replan, found, show_for(quiet=quiet), out if events else None, after=after)
-            return await replan.result(found), (await replan.summary(found)).queue != ""
+            return await replan.result(found), await by_others(replan, found)
 
     with own_stdout() as out:
         result, by_workers = asyncio.run(until_the_end(out))
@@ -108,7 +112,11 @@ def watch(
 
 @tasks_app.command()
 def result(
-    task_id: TaskName, config: options.Config = None, db: options.Db = None, json: options.Json = False
+    task_id: TaskName,
+    config: options.Config = None,
+    db: options.Db = None,
+    server: options.Server = None,
+    json: options.Json = False,
 ) -> None:
     """Print the answer of a task that has ended, or what it waits for; the exit code is that of its end."""
     import asyncio
@@ -128,7 +136,7 @@ def result(
                     f"task {found!r} has not ended ({view.status}). Wait for it: {again('tasks', 'watch', found)}\n"
                     f"or continue it: {again('tasks', 'resume', found)}"
                 )
-            return await replan.result(found), (await replan.summary(found)).queue != ""
+            return await replan.result(found), await by_others(replan, found)
 
     with own_stdout() as out:
         ended, by_workers = asyncio.run(read())
@@ -154,6 +162,7 @@ def output(
     ] = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
     json: options.Json = False,
 ) -> None:
     """Print the whole output of a step of any plan, also one that is stored as an artifact, or write it to a file."""
@@ -167,8 +176,7 @@ def output(
         """The value; or how many bytes of it were written as they are, if it came as a stream."""
         async with open_stored(settings_of(config), db) as replan:
             found = await full_id(replan, task_id)
-            streamed = None if json else await replan.service.streamed_output(found, step, item, path)
-            if streamed is None:
+            if json or not await _is_file(replan, found, step, item, path):
                 return await replan.output(found, step, item=item), None
             pieces = replan.output_pieces(found, step, item=item, path=path)
             return None, await (to_stdout(pieces, out) if file is None else to_file(pieces, file))
@@ -199,6 +207,7 @@ def plan(
     ] = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
 ) -> None:
     """Print the plan of a task: as JSON that `run --plan` takes, or as a drawing with each step's status."""
     import asyncio
@@ -258,6 +267,12 @@ class _Past(NamedTuple):
     given_away: str
 
 
+async def _is_file(replan: Replan, task_id: str, step: str, item: int | None, path: str | None) -> bool:
+    if is_service(replan):
+        return path is None and await replan.is_file(task_id, step, item)  # type: ignore[attr-defined]
+    return await replan.service.streamed_output(task_id, step, item, path) is not None
+
+
 async def _past(task_id: str, settings: Settings, db: str | None) -> _Past:
     from replan.cli.terminal.opening import open_stored
 
@@ -265,4 +280,5 @@ async def _past(task_id: str, settings: Settings, db: str | None) -> _Past:
         found = await full_id(replan, task_id)
         summary = await replan.summary(found)
         records, why = list(await replan.history(found)), await replan.why_waiting(found)
-        return _Past(records, summary.held, summary.queue, why, await replan.kin(found), summary.given_away)
+        kin = replan.kin_of(records) if is_service(replan) else await replan.kin(found)  # type: ignore[attr-defined]
+        return _Past(records, summary.held, summary.queue, why, kin, summary.given_away)

@@ -33,7 +33,10 @@ ToolName = Annotated[str, typer.Argument(metavar="TOOL", help="The tool's id.")]
 
 @tools_app.command(name="list")
 def list_tools(
-    tools: options.Tools = None, config: options.Config = None, json: options.Json = False
+    tools: options.Tools = None,
+    config: options.Config = None,
+    server: options.Server = None,
+    json: options.Json = False,
 ) -> None:
     """List the tools of the sources given with --tools and in the configuration; exit code 1 if none has any."""
     import asyncio
@@ -63,7 +66,11 @@ def list_tools(
 
 @tools_app.command()
 def show(
-    tool: ToolName, tools: options.Tools = None, config: options.Config = None, json: options.Json = False
+    tool: ToolName,
+    tools: options.Tools = None,
+    config: options.Config = None,
+    server: options.Server = None,
+    json: options.Json = False,
 ) -> None:
     """Show one tool: what it does and takes, and what may be done with it."""
     import asyncio
@@ -117,20 +124,32 @@ def stats(
     ] = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
     json: options.Json = False,
 ) -> None:
     """Show how tools have done so far in all tasks: calls, successes, time taken, commonest errors."""
     import asyncio
 
     from replan.cli.commands.tool_stats import rows_of, table
+    from replan.cli.terminal.service import service_of
 
     with own_stdout() as out:
-        rows = rows_of(asyncio.run(_stats(config, db)), tool)
+        if (address := service_of(db)) is not None:
+            rows = asyncio.run(_stats_of(address, tool))
+        else:
+            rows = rows_of(asyncio.run(_stats(config, db)), tool)
         if json:
             out.json(rows)
         else:
             for line in table(rows):
                 out.line(line)
+
+
+async def _stats_of(address: str, tool: str | None) -> list[dict[str, Any]]:
+    from replan.cli.terminal.served import Served, stats_rows
+
+    async with Served(address) as service:
+        return stats_rows(await service.tool_stats(tool))
 
 
 async def _stats(config: Path | None, db: str | None) -> dict[ToolKey, ToolStats]:
@@ -147,7 +166,13 @@ async def _stats(config: Path | None, db: str | None) -> dict[ToolKey, ToolStats
 async def _specs(tools: list[str] | None, config: Path | None) -> tuple[list[ToolSpec], list[str]]:
     """The tools, and what is wrong with their sources, which is told."""
     from replan.cli.terminal.opening import open_replan, settings_of, tell_tool_problems
+    from replan.cli.terminal.service import service_of
 
+    if (address := service_of(None, tools=tools, config=config)) is not None:
+        from replan.cli.terminal.served import Served
+
+        async with Served(address) as service:
+            return await service.tools(), []
     async with open_replan(settings_of(config), tools=tools) as replan:
         found = await replan.tools()
         tell_tool_problems(replan)

@@ -33,6 +33,7 @@ def submit(
         int | None, typer.Option("--priority", metavar="N", help="Higher comes first; default: 0.")
     ] = None,
     db: options.Db = None,
+    server: options.Server = None,
     approve: options.Approve = None,
     evaluation: options.Evaluation = None,
     plan: options.PlanFile = None,
@@ -46,9 +47,10 @@ def submit(
     ] = True,
     json: options.Json = False,
 ) -> None:
-    """Hand a task in for the workers ([engine] kind = "procrastinate"), and print its id. It is stored by then."""
+    """Hand a task in for the workers ([engine] kind = "procrastinate") or to a service, and print its id. It is stored by then."""
     from replan.cli.terminal import loop, opening
     from replan.cli.terminal.handing_in import new_task
+    from replan.cli.terminal.service import service_of
     from replan.errors import InputError
 
     task = new_task(
@@ -62,6 +64,14 @@ def submit(
         queue=queue,
         priority=priority,
     )
+    if (address := service_of(db, tools=tools, model=model, endpoint=endpoint)) is not None:
+        from replan.cli.terminal.served import as_replan
+
+        with own_stdout() as out:
+            loop.run(
+                _submit(as_replan(address, approval=approve, interactive=interactive), task, out, json=json)
+            )
+        return
     settings = opening.settings_of(config)
     if settings.engine.kind != "procrastinate":
         raise InputError(

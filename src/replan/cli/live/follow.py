@@ -13,6 +13,7 @@ from replan.cli.live.show import Show
 from replan.cli.terminal.again import again
 from replan.cli.terminal.exits import INTERRUPTED, WAITING
 from replan.cli.terminal.interrupts import interrupts
+from replan.cli.terminal.service import is_service
 from replan.cli.terminal.terminal import Out, say
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ async def to_the_end(
     def stop(signal: str) -> None:
         stopping.add(asyncio.create_task(_leave_or_cancel(replan, task_id, signal, left, followed=followed)))
 
-    with replan.service.parts.feed.end_of(task_id) as end, interrupts(task_id, stop, end.is_set):
+    ends = replan.end_of(task_id) if is_service(replan) else replan.service.parts.feed.end_of(task_id)  # type: ignore[attr-defined]
+    with ends as end, interrupts(task_id, stop, end.is_set):
         for record in past:
             show.recall(record)
         begun = past[-1].seq if past else 0
@@ -96,7 +98,7 @@ async def _leave_or_cancel(
     from replan.errors import TaskEnded
 
     summary = await replan.summary(task_id)
-    by_others = summary.queue and not replan.drives(task_id)
+    by_others = (summary.queue or is_service(replan)) and not replan.drives(task_id)
     if followed or (by_others and signal != "Ctrl-C"):
         end = again("tasks", "cancel", task_id)
         say(
@@ -114,7 +116,10 @@ async def _leave_or_cancel(
     once_more = "press Ctrl-C again" if signal == "Ctrl-C" else f"told so by {signal}; a second one is"
     say(f"cancelling the task; {once_more} to stop at once")
     with contextlib.suppress(TaskEnded):
-        await replan.service.cancel(task_id, reason="interrupted", by=signal, until_resumed=True)
+        if is_service(replan):
+            await replan.cancel(task_id, reason=f"interrupted ({signal})")
+        else:
+            await replan.service.cancel(task_id, reason="interrupted", by=signal, until_resumed=True)
 
 
 async def watch(

@@ -10,7 +10,7 @@ from typing import TypeVar
 V = TypeVar("V", str | None, Path | None)
 
 _given: dict[str, str] = {}
-"""What this process's command was given of `--db`, `--config`, `--api-key` and `--record`; a process runs one command."""
+"""What this process's command was given of `--db`, `--server`, `--config`, `--api-key` and `--record`; a process runs one command."""
 _OF_RESUMING = ("--api-key",)
 _OF_NO_OTHER = ("--record",)
 
@@ -18,6 +18,11 @@ _OF_NO_OTHER = ("--record",)
 def carried_db(value: str | None) -> str | None:
     """Take note of `--db`."""
     return _carried("--db", value)
+
+
+def carried_server(value: str | None) -> str | None:
+    """Take note of `--server`."""
+    return _carried("--server", value)
 
 
 def carried_config(value: Path | None) -> Path | None:
@@ -57,7 +62,7 @@ _PASSWORD = re.compile(r"(://[^/@:?]*):[^/@?]*@")
 
 
 def again(*words: str) -> str:
-    """`replan` with these words, and with the `--db` and `--config` of the present command; to resume, with its key too."""
+    """`replan` with these words, and with the `--db`, `--server` and `--config` of the present command; to resume, with its key too."""
     left_out = _OF_NO_OTHER if words[:2] == ("tasks", "resume") else (*_OF_RESUMING, *_OF_NO_OTHER)
     given = [(flag, _without_password(value)) for flag, value in _given.items() if flag not in left_out]
     return shlex.join(["replan", *words, *(part for pair in given for part in pair)])

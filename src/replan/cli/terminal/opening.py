@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from replan.cli.terminal.service import service_of
 from replan.cli.terminal.terminal import own_stdout, secrets, warn
 from replan.errors import InputError
 
@@ -58,10 +59,14 @@ def open_replan(
 
 
 def open_stored(settings: Settings, db: str | None) -> Replan:
-    """The facade over the store alone: no source of tools is imported, started or asked.
+    """The facade over the store alone: no source of tools is imported, started or asked. Of a service, where one is meant.
 
     `InputError` where `db` names a file that is not there: who reads does not make one.
     """
+    if (address := service_of(db)) is not None:
+        from replan.cli.terminal.served import as_replan
+
+        return as_replan(address)
     from replan.wiring import database
 
     if db is not None and isinstance(path := database(db), Path) and not path.exists():

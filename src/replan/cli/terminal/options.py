@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from replan.cli.terminal.again import carried_config, carried_db, carried_key
+from replan.cli.terminal.service import meant, refused
 
 Config = Annotated[
     Path | None,
@@ -27,6 +28,16 @@ Db = Annotated[
         callback=carried_db,
     ),
 ]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="A service in place of a database; default: REPLAN_SERVER. REPLAN_API_KEY is the key (itself, env:VARIABLE or file:PATH).",
+        callback=meant,
+    ),
+]
+NoServer = Annotated[str | None, typer.Option("--server", metavar="URL", hidden=True, callback=refused)]
 PlanForm: TypeAlias = Literal["json", "mermaid", "dot", "svg"]
 PlanFormat = Annotated[
     PlanForm, typer.Option("--format", help="JSON, or a drawing: Mermaid, Graphviz DOT, SVG.")

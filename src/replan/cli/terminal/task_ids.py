@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from replan.cli.terminal.service import shown
 from replan.cli.terminal.terminal import report_error, say
 from replan.core.words import some
 from replan.errors import InputError, ReplanError, TaskNotFound
@@ -31,14 +32,14 @@ async def full_id(replan: Replan, name: str) -> str:
     ids = [row.task_id for row in await replan.tasks(limit=1 if name == LAST else MOST_LOOKED_AT)]
     if name == LAST:
         if not ids:
-            raise InputError(f"there is no last task: {replan.service.parts.store.shown} has none yet")
+            raise InputError(f"there is no last task: {shown(replan)} has none yet")
         return ids[0]
     if (found := one_of(name, ids)) is not None:
         return found
     from difflib import get_close_matches
 
     near = get_close_matches(name, ids, 1, cutoff=0.8)
-    raise TaskNotFound(name, nearest=near[0] if near else None, where=replan.service.parts.store.shown)
+    raise TaskNotFound(name, nearest=near[0] if near else None, where=shown(replan))
 
 
 def one_of(name: str, ids: Sequence[str]) -> str | None:

@@ -62,6 +62,7 @@ def fork(
     secret: options.Secrets = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
     json: options.Json = False,
     events: options.Events = False,
     quiet: options.Quiet = False,
@@ -82,6 +83,7 @@ def fork(
     from replan.cli.terminal.inputs import plan_file, secret_text
     from replan.cli.terminal.opened_again import opened_again
     from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.cli.terminal.service import service_of
     from replan.cli.terminal.stricter_here import approval_of, check_askable, told_of_approval
     from replan.config.whoever import whoever
     from replan.core.begun import Begun, begun_with
@@ -89,6 +91,17 @@ def fork(
     from replan.run.service.forking import Forking
     from replan.wiring import database
 
+    local = {"tools": tools, "model": model, "endpoint": endpoint, "api_key": api_key, "secret": secret}
+    if (address := service_of(db, **local)) is not None:
+        from replan.cli.commands.people.on_service import fork_there
+
+        there: dict[str, Any] = {
+            "at": at, "fork_id": new_id, "hint": hint, "plan": None if plan is None else plan_file(plan),
+            "retry": tuple(retry or ()), "judge": judge, "timeout": timeout, "reason": reason,
+            "approval": approve, "evaluation": evaluation,
+        }  # fmt: skip
+        fork_there(address, task_id, there, detach=detach, json=json, events=events, quiet=quiet)
+        return
     settings = settings_of(config)
     wanted = Forking(
         at=at, task_id=new_id, hint=hint, plan=None if plan is None else plan_file(plan), retry=tuple(retry or ()),

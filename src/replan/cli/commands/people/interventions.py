@@ -37,6 +37,7 @@ def cancel(
     by: By = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
 ) -> None:
     """Ask tasks to end, whichever process drives them."""
     import asyncio
@@ -85,6 +86,7 @@ def pause(
     by: By = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
 ) -> None:
     """Let tasks stand still: what runs comes to its end, nothing new is started. `tasks resume` goes on with them."""
 
@@ -104,6 +106,7 @@ def hint(
     by: By = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
 ) -> None:
     """Give a task a hint: the next reflection or plan, and every later prompt, is told."""
 
@@ -125,6 +128,7 @@ def retry(
     by: By = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
 ) -> None:
     """Try a failed step again as planned, with all that was left out because of it."""
 
@@ -141,6 +145,7 @@ def judge(
     by: By = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
 ) -> None:
     """Have what a task has done judged again, without any of it being done again."""
 

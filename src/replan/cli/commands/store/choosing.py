@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from replan.cli.terminal import options
+from replan.cli.terminal.service import is_service, shown
 from replan.cli.terminal.terminal import Out, own_stdout, say
 from replan.core.waits import WAITS_FOR
 from replan.errors import InputError
@@ -97,16 +98,23 @@ async def _waits_for(replan: Replan, row: TaskSummary) -> tuple[str, ...]:
     from replan.core.events import PauseRequested, TaskWaiting
     from replan.run.service.results import waiting_for
 
+    if is_service(replan):
+        view = await replan.task(row.task_id)  # type: ignore[attr-defined]
+        return _of_kinds({one.kind for one in view.waiting_for} if view.status == "waiting" else set())
     last = await replan.service.parts.store.read(row.task_id, max(0, row.last_seq - 3))
     asked = any(isinstance(one.event, PauseRequested) for one in last)
     if last and isinstance(event := last[-1].event, TaskWaiting) and (event.paused or not asked):
         return event.waits_for
     state = await replan.service.state(row.task_id)
     kinds = {one.kind for one in waiting_for(state)} if state.status == "waiting" else set()
-    if kinds & {"approval", "outcome", "intervention"}:
-        kinds.add("person")
     if state.pause is not None:  # also of one that has been answered since: only a person ends that
         kinds.add("pause")
+    return _of_kinds(kinds)
+
+
+def _of_kinds(kinds: set[str]) -> tuple[str, ...]:
+    if kinds & {"approval", "outcome", "intervention"}:
+        kinds.add("person")
     return tuple(kind for kind in WAITS_FOR if kind in kinds)
 
 
@@ -118,6 +126,7 @@ def list_tasks(
     ] = 20,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.Server = None,
     json: options.Json = False,
 ) -> None:
     """List tasks, newest first."""
@@ -129,7 +138,7 @@ def list_tasks(
         async with open_stored(settings_of(config), db) as replan:
             most = limit + 1 if limit else MOST
             found = await chosen(replan, status, waiting_for, most=most)
-            return found, replan.service.parts.store.shown
+            return found, shown(replan)
 
     with own_stdout() as out:
         found, where = asyncio.run(read())
