@@ -202,7 +202,7 @@ from replan import tool
 @tool(effect="reads")
 def photo(size: int) -> dict:
     """Take a photo."""
-    from replan.tools.binary import data_url
+    from replan.core.references.binary import data_url
 
     return {"type": "image", "data": data_url(bytes(range(256)) * size, "image/png"), "place": "北京"}
 

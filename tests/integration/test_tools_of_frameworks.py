@@ -47,10 +47,10 @@ from pydantic_ai.toolsets import CombinedToolset, ExternalToolset, FunctionTools
 
 from replan import Replan
 from replan.core.failures.faults import classify
+from replan.core.references.binary import from_data_url
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall
 from replan.tools import Catalog, current
-from replan.tools.binary import from_data_url
 from replan.tools.frameworks import LangChainSource, OpenAiAgentsSource, PydanticAiSource, adopt, gather
 
 pytestmark = pytest.mark.anyio

@@ -31,8 +31,8 @@ class Keeping:
 
         `path`: a part of it (JMESPath), such as a file that stands in it.
         """
+        from replan.core.references.binary import as_bytes
         from replan.run.service.results import part_at
-        from replan.tools.binary import as_bytes
 
         service = self.service
         streamed = await service.streamed_output(task_id, step_id, item, path)

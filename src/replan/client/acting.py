@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from replan.client.connection import Connection, quoted
+from replan.client.connection import Connection, quoted, task_path
 from replan.client.options import TaskOptions, as_json
 from replan.core.report.result import TaskResult, WaitingFor
 from replan.errors import InputError
@@ -28,7 +28,7 @@ class Acting:
 
     async def _post(self, task_id: str, path: str, body: Mapping[str, Any], *, again: bool = False) -> Any:
         return await self._connection.ask(
-            "POST", f"/tasks/{quoted(task_id)}/{path}", body=as_json(body), again=again
+            "POST", f"{task_path(task_id)}/{path}", body=as_json(body), again=again
         )
 
     # ── answers ──
@@ -145,7 +145,7 @@ class Acting:
         if approval_id is None:
             open_ = [one for one in await self.waits(task_id) if one.waiting_for.kind == "approval"]
             return _only(open_, task_id, "approval")
-        found = await self._connection.ask("GET", f"/tasks/{quoted(task_id)}/approvals/{quoted(approval_id)}")
+        found = await self._connection.ask("GET", f"{task_path(task_id)}/approvals/{quoted(approval_id)}")
         return WaitingTask.model_validate(found)
 
 

@@ -16,7 +16,8 @@ from pydantic import SecretStr
 from replan.client.problems import MOST_BYTES, error_of, retry_after
 from replan.core.data.strict_json import NotStorable, write_strictly
 from replan.core.hosts import is_loopback
-from replan.errors import InputError, ReplanError, ServiceError, ServiceUnreachable
+from replan.core.ids import task_id_problem
+from replan.errors import InputError, ReplanError, ServiceError, ServiceUnreachable, TaskNotFound
 from replan.run.session.given import read_source
 
 ROOT = "/api/v1"
@@ -34,11 +35,11 @@ Key: TypeAlias = str | SecretStr | Callable[[], str]
 class Refused(Exception):
     """What the service has answered in place of a stream."""
 
-    def __init__(self, error: ReplanError, status: int, retry_after: float | None) -> None:
+    def __init__(self, error: ReplanError, status: int, body: bytes, after: float | None) -> None:
         super().__init__(str(error))
         self.error = error
-        self.passes = status in _BUSY or status == 500
-        self.retry_after = retry_after
+        self.passes = passes(status, body, after)
+        self.retry_after = after
 
 
 class Pauses:
@@ -170,8 +171,8 @@ class Connection:
                     return _json(response)
                 problem = error_of(response.status_code, response.content, response.headers)
                 least = retry_after(response.headers)
-                gateway = response.status_code in (502, 504)
-                if response.status_code not in _BUSY or (gateway and not again):
+                unclear = response.status_code in (500, 502, 504)  # it may have been done
+                if not passes(response.status_code, response.content, least) or (unclear and not again):
                     raise problem
             await pauses.pause(problem, least)
 
@@ -194,7 +195,7 @@ class Connection:
                     if len(body) > MOST_BYTES:
                         break
                 error = error_of(response.status_code, body, response.headers)
-                raise Refused(error, response.status_code, retry_after(response.headers))
+                raise Refused(error, response.status_code, body, retry_after(response.headers))
             yield response
 
 
@@ -205,11 +206,24 @@ def quoted(part: str) -> str:
     return quote(part, safe="")
 
 
+def task_path(task_id: str) -> str:
+    """Where a task is; `TaskNotFound` for what can be no task's id."""
+    if task_id_problem(task_id):
+        raise TaskNotFound(task_id[:200], where="this service")
+    return f"/tasks/{task_id}"
+
+
 def _written(body: Any) -> bytes:
     try:
         return write_strictly(body)
     except NotStorable as error:
         raise InputError(f"what is to be sent cannot be JSON: {error}") from None
+
+
+def passes(status: int, body: bytes, after: float | None) -> bool:
+    """Whether it may be otherwise in a moment. The service says so by when to come again; what stands between, and an answer that
+    was cut off in its midst, by the status."""
+    return after is not None if body.startswith(b"{") else status in _BUSY or status == 500
 
 
 def _params(params: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 from pydantic_core import from_json
 
-from replan.client.connection import Connection, Pauses, Refused, quoted, unreachable
+from replan.client.connection import Connection, Pauses, Refused, task_path, unreachable
 from replan.core.events import TERMINAL, Record, read
 from replan.errors import ReplanError, ServiceError, ServiceUnreachable
 
@@ -74,7 +74,7 @@ async def follow(
         )
         try:
             headers = {"accept": "text/event-stream", "last-event-id": str(after)}
-            async with connection.streamed(f"/tasks/{quoted(task_id)}/events", headers=headers) as response:
+            async with connection.streamed(f"{task_path(task_id)}/events", headers=headers) as response:
                 if response.status_code == httpx2.codes.NO_CONTENT:
                     return  # it has ended, and there is nothing more
                 async for record in _records(response):

@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 import httpx2
 from pydantic import TypeAdapter, ValidationError
 
-from replan.client.connection import Connection, Pauses, Refused, quoted, unreachable
+from replan.client.connection import Connection, Pauses, Refused, quoted, task_path, unreachable
 from replan.client.events import follow, record_of
 from replan.core.events import Record
+from replan.core.references.binary import as_bytes
 from replan.core.references.kept import MOST_VALUE, value_of
-from replan.core.references.paths import PathError, check_path, select
 from replan.core.report.result import TaskResult, WaitingFor
+from replan.core.state.fold import fold
 from replan.core.state.task import ENDED
 from replan.errors import InputError, ReplanError, ServiceError, TaskNotDone
 from replan.ports import TaskSummary
@@ -32,6 +33,7 @@ from replan.run.access.views import (
     ToolView,
     WaitingTask,
 )
+from replan.run.service.results import part_at, result_of
 
 T = TypeVar("T")
 WAIT_SECS = 30.0
@@ -76,7 +78,7 @@ class Reading:
 
     async def task(self, task_id: str) -> TaskView:
         """How the task stands."""
-        return await self._get(f"/tasks/{quoted(task_id)}", TaskView)
+        return await self._get(task_path(task_id), TaskView)
 
     async def summary(self, task_id: str) -> TaskSummary:
         """The task's row in the list."""
@@ -85,23 +87,28 @@ class Reading:
     async def result(self, task_id: str) -> TaskResult:
         """What the task has come to so far; `status` says whether it has ended."""
         try:
-            return await self._get(f"/tasks/{quoted(task_id)}/result", TaskResult[Any])
+            return await self._get(f"{task_path(task_id)}/result", TaskResult[Any])
         except TaskNotDone:
-            return _so_far(await self.task(task_id))
+            return await self._so_far(task_id)
+
+    async def _so_far(self, task_id: str) -> TaskResult:
+        """Of a task that has not ended: read from its log."""
+        state = fold(await self.history(task_id))
+        return await result_of(state, _Nothing())
 
     async def wait(self, task_id: str) -> TaskResult:
         """Wait for the task's end, or until it waits for a person; its result."""
         while True:
             try:
                 return await self._get(
-                    f"/tasks/{quoted(task_id)}/result", TaskResult[Any], WAIT_SECS, wait=WAIT_SECS
+                    f"{task_path(task_id)}/result", TaskResult[Any], WAIT_SECS, wait=WAIT_SECS
                 )
             except TaskNotDone as error:
                 if error.status != "waiting":
                     continue
             view = await self.task(task_id)
             if view.status == "waiting" and not goes_on_by_itself(view.waiting_for):
-                return _so_far(view)
+                return await self._so_far(task_id)
             if view.status == "waiting":
                 await self._until_it_goes_on(task_id, view.last_seq)
 
@@ -121,7 +128,7 @@ class Reading:
         found: list[Record] = []
         while True:
             page = await self._connection.ask(
-                "GET", f"/tasks/{quoted(task_id)}/events", params={"after": after, "limit": PAGE}
+                "GET", f"{task_path(task_id)}/events", params={"after": after, "limit": PAGE}
             )
             try:
                 records = [record_of(one) for one in page["items"]]
@@ -135,11 +142,11 @@ class Reading:
 
     async def plans(self, task_id: str) -> list[PlanView]:
         """Every plan that the task has had, the first one first."""
-        return await self._get(f"/tasks/{quoted(task_id)}/plans", list[PlanView])
+        return await self._get(f"{task_path(task_id)}/plans", list[PlanView])
 
     async def step(self, task_id: str, step_id: str) -> StepView:
         """A step with its calls, and what was said about its failures."""
-        return await self._get(f"/tasks/{quoted(task_id)}/steps/{quoted(step_id)}", StepView)
+        return await self._get(f"{task_path(task_id)}/steps/{quoted(step_id)}", StepView)
 
     # ── outputs ──
 
@@ -174,15 +181,15 @@ class Reading:
         value = await self.output(task_id, step_id, item=item)
         if path is not None:
             value = part_at(value, path)
-        yield value.encode() if isinstance(value, str) else json.dumps(value, ensure_ascii=False).encode()
+        yield as_bytes(value)
 
     async def _piece(self, task_id: str, step_id: str, item: int | None, offset: int) -> OutputPiece:
-        where = f"/tasks/{quoted(task_id)}/steps/{quoted(step_id)}/output"
+        where = f"{task_path(task_id)}/steps/{quoted(step_id)}/output"
         return await self._get(where, OutputPiece, item=item, offset=offset)
 
     async def artifact(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
         """What is kept apart under that id, piece by piece, as it is."""
-        path = f"/tasks/{quoted(task_id)}/artifacts/{quoted(artifact_id)}"
+        path = f"{task_path(task_id)}/artifacts/{quoted(artifact_id)}"
         pauses = Pauses(self._connection.patience_secs)
         given = 0
         while True:
@@ -224,7 +231,7 @@ class Reading:
 
     async def waits(self, task_id: str) -> list[WaitingTask]:
         """What the task waits for from people."""
-        return await self._get(f"/tasks/{quoted(task_id)}/waiting", list[WaitingTask])
+        return await self._get(f"{task_path(task_id)}/waiting", list[WaitingTask])
 
     # ── tools and the service ──
 
@@ -259,16 +266,6 @@ def formed(form: type[T] | Any, value: Any) -> T:
     return found
 
 
-def part_at(value: Any, path: str) -> Any:
-    """What a path selects; `InputError` where it selects nothing."""
-    if wrong := check_path(path):
-        raise InputError(f"path {path}: {wrong}")
-    try:
-        return select(path, value)
-    except PathError as error:
-        raise InputError(f"path {path}: selects nothing{f': {error.why}' if error.why else ''}") from None
-
-
 def goes_on_by_itself(waits: Sequence[WaitingFor]) -> bool:
     """Whether it waits for a time, and for nobody to resume it."""
     kinds = {one.kind for one in waits}
@@ -291,13 +288,8 @@ def _summary(row: TaskRow | TaskView) -> TaskSummary:
     )
 
 
-def _so_far(view: TaskView) -> TaskResult:
-    """The result of a task that has not ended, as far as its view tells."""
-    return TaskResult(
-        task_id=view.task_id,
-        status=view.status,
-        is_success=False,
-        total_rounds=view.current_round,
-        waiting_for=view.waiting_for if view.status == "waiting" else (),
-        usage=view.usage,
-    )
+class _Nothing:
+    """Where nothing is kept apart: what has not ended has no answer yet."""
+
+    async def artifact(self, task_id: str, artifact_id: str) -> bytes:
+        raise ServiceError(f"artifact {artifact_id!r} was to be read beside the service")

@@ -7,10 +7,10 @@ from typing import Any
 
 from replan.beside import beside
 from replan.core.data.pieces import is_large
+from replan.core.references.binary import from_data_url
 from replan.core.references.kept import replaced
 from replan.core.walk import texts_in
 from replan.ports import KeptOutput, WithFiles
-from replan.tools.binary import from_data_url
 from replan.tools.bounds import FILE_BYTES
 
 _PIECE = 1 << 20

@@ -26,9 +26,12 @@ def test_an_address_is_taken_with_and_without_its_path(given: str, found: str) -
 
 
 @pytest.mark.parametrize(
-    "given", ["", "localhost:8080", "ftp://x", "http://", "http://u:p@x", "http://x/?a=1", "http://x/#a", "unix:/x"]
+    "given",
+    ["", "localhost:8080", "ftp://x", "http://", "http://u:p@x", "http://x/?a=1", "http://x/#a", "unix:/x"],
 )
-def test_what_is_no_address_is_refused_with_what_would_be_one(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_address_is_refused_with_what_would_be_one(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("REPLAN_SERVER", raising=False)
     with pytest.raises(InputError, match=r"address|REPLAN_SERVER|REPLAN_API_KEY"):
         address_of(given)

@@ -45,6 +45,7 @@ def write(
     ] = None,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.NoServer = None,
 ) -> None:
     """Write every stored event as a line of JSON, what is there and what comes, until SIGTERM or Ctrl-C.
 
@@ -110,6 +111,7 @@ def forget(
     ],
     config: options.Config = None,
     db: options.Db = None,
+    server: options.NoServer = None,
 ) -> None:
     """Keep no cursor for a consumer any more."""
     import asyncio

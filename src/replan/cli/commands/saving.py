@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from replan.core.references.binary import as_bytes
 from replan.errors import InputError
-from replan.tools.binary import as_bytes
 
 if TYPE_CHECKING:
     from replan.cli.terminal.terminal import Out

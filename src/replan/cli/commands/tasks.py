@@ -17,7 +17,7 @@ from replan.cli.commands.store.pruning import prune
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
 from replan.cli.terminal.listing import Listed
-from replan.cli.terminal.service import by_others, is_service
+from replan.cli.terminal.service import by_others, is_service, speaks_to_service
 from replan.cli.terminal.task_ids import TaskName, full_id
 from replan.cli.terminal.terminal import Out, own_stdout, say
 
@@ -67,7 +67,7 @@ def show(
             out.json({**as_json(records, kin), **{name: said for name, said in more.items() if said}})
         else:
             away = str(TaskGivenAway(records[0].task_id, given_away)) if given_away else ""
-            by_workers = past.queue != "" and not away
+            by_workers = (past.queue != "" or speaks_to_service()) and not away
             tell(out, records, held=past.held or bool(away), by_workers=by_workers, why=away or why, kin=kin)
 
 
@@ -232,6 +232,7 @@ def delete(
     ] = False,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.NoServer = None,
 ) -> None:
     """Delete tasks with their logs. A task id that is used again is a new task: its effects are made again."""
     import asyncio

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from replan.cli.terminal.terminal import secrets
 from replan.client import Client
@@ -54,7 +54,7 @@ class Served(Client):
     async def tools(self) -> Any:
         return [
             ToolSpec(
-                id=one.id, name=one.id, description=one.description, effect=one.effect, source=one.source,  # type: ignore[arg-type]
+                id=one.id, name=one.id, description=one.description, effect=one.effect, source=one.source,
                 parameters=one.parameters, output_schema=one.output_schema, requires_approval=one.requires_approval,
             )
             for one in await super().tools()
@@ -125,8 +125,7 @@ class Served(Client):
 
 def as_replan(address: str, **options: Any) -> Replan:
     """The service under the type that commands know: they use names that both have."""
-    served: Any = Served(address, **options)
-    return served
+    return cast("Replan", Served(address, **options))
 
 
 def stats_rows(stats: list[Any]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.terminal.service import shown
+from replan.cli.terminal.service import meant, shown
 from replan.cli.terminal.terminal import report_error, say
 from replan.core.words import some
 from replan.errors import InputError, ReplanError, TaskNotFound
@@ -81,6 +81,7 @@ def complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     from replan.cli.terminal.words import clean
 
     async def read() -> list[tuple[str, str]]:
+        meant(ctx.params.get("server"))
         async with open_stored(settings_of(ctx.params.get("config")), ctx.params.get("db")) as replan:
             rows = await replan.tasks(limit=200)
         found = [(row.task_id, clean(row.description, 50)) for row in rows]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import get_args
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, get_args
 
 from replan.core.events import PlanGenerated, PlanUpdated, Record, StepReflected
 from replan.core.ids import task_id_problem
@@ -13,6 +14,7 @@ from replan.errors import InputError, NotAllowed, TaskNotFound
 from replan.ports import Store, TaskSummary
 from replan.run.access.callers import Caller
 from replan.run.access.estimates import Estimates, critical_path
+from replan.run.access.ports import Driver
 from replan.run.access.views import Page, PlanView, StepView, TaskRow, TaskView
 from replan.run.service.results import step_of, step_result, waiting_for
 from replan.run.service.tasks import Service
@@ -100,6 +102,21 @@ def task_view(summary: TaskSummary, state: State, caller: Caller) -> TaskView:
 
 async def events(service: Service, task_id: str, after: int, limit: int) -> list[Record]:
     return await service.history(task_id, after, limit)
+
+
+async def until_it_ends(service: Service, driver: Driver, task_id: str, secs: float) -> None:
+    """Or for so long, or until this process is about to end: it cannot wait for the task any longer."""
+    leaving, gone = service.parts.leaving, asyncio.Event()
+    leaving.heard_by(gone.set)
+    waits: tuple[Coroutine[Any, Any, Any], ...] = (driver.ended(task_id), gone.wait())
+    both = [asyncio.ensure_future(one) for one in waits]
+    try:
+        await asyncio.wait(both, timeout=secs, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.forget(gone.set)
+        for one in both:
+            one.cancel()
+        await asyncio.gather(*both, return_exceptions=True)  # nobody drives it: it has not ended
 
 
 async def plans(service: Service, task_id: str) -> list[PlanView]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import hashlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -17,14 +15,13 @@ from replan.errors import (
     NoSuchPart,
     NotAllowed,
     NotBuilt,
-    ReplanError,
     TaskExists,
     TaskNotDone,
     TaskNotFound,
     TooMany,
 )
 from replan.ports import TaskSummary
-from replan.run.access import acting, catalogue, outputs, people, previewing, reading
+from replan.run.access import acting, catalogue, outputs, people, previewing, reading, submitting
 from replan.run.access.callers import Caller, Scope, need
 from replan.run.access.limits import Quotas
 from replan.run.access.ports import Driver
@@ -84,7 +81,7 @@ class UseCases:
         if request.dry_run:
             raise InputError("dry_run plans and stores nothing: it is answered by `preview`")
         if idempotency_key is not None:
-            request = _with_key(caller, request, idempotency_key)
+            request = submitting.with_key(caller, request, idempotency_key)
         load = self._driver.load()
         if load.queued >= load.most_queued and not await self._is_there(caller, request.task_id):
             raise TooMany(
@@ -144,9 +141,8 @@ class UseCases:
         """What the task has come to. `TaskNotDone` if it has not ended, also after so many seconds."""
         summary = await self._own(caller, task_id, "read")
         if summary.status not in ENDED and wait_secs > 0:
-            with contextlib.suppress(TimeoutError, ReplanError):  # nobody drives it: it has not ended
-                async with asyncio.timeout(min(wait_secs, MOST_WAIT_SECS)):
-                    await self._driver.ended(task_id)
+            secs = min(wait_secs, MOST_WAIT_SECS)
+            await reading.until_it_ends(self._service, self._driver, task_id, secs)
             summary = await self._service.parts.store.summary(task_id)
         if summary.status not in ENDED:
             raise TaskNotDone(task_id, summary.status)
@@ -360,13 +356,3 @@ def _at_once(limit: int) -> int:
 def _reader(caller: Caller) -> Caller:
     """Whoever may act on a task is shown what came of it."""
     return caller._replace(scopes=caller.scopes | {"read"})
-
-
-def _with_key(caller: Caller, request: SubmitRequest, key: str) -> SubmitRequest:
-    """The request with the id that this key of the tenant stands for."""
-    if request.task_id is not None:
-        raise InputError("give task_id or an Idempotency-Key, not both: either names the task")
-    if not 1 <= len(key) <= 200 or not key.isprintable():
-        raise InputError("an Idempotency-Key has 1 to 200 printable characters")
-    named = hashlib.sha256(f"{caller.tenant}\n{key}".encode()).hexdigest()
-    return request.model_copy(update={"task_id": f"task_{named[:32]}"})

@@ -15,10 +15,10 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 from pydantic_ai.toolsets.abstract import ToolsetTool
 from pydantic_core import to_json
 
+from replan.core.references.binary import data_url
 from replan.core.types import Effect
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
-from replan.tools.binary import data_url
 from replan.tools.frameworks.adopted import AdoptedSource, AdoptedTool
 from replan.tools.frameworks.pydantic_ai_run import Executor, Turns, asks_first, run_context
 from replan.tools.frameworks.pydantic_ai_toolset import OpenToolset

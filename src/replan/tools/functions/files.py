@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from replan.core.references.binary import from_data_url
 from replan.core.references.kept import TAKES_FILE, artifact_named, value_of
 from replan.errors import ToolCallError
-from replan.tools.binary import from_data_url
 from replan.tools.bounds import MAX_RESULT_BYTES
 
 if TYPE_CHECKING:

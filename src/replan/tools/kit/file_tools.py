@@ -9,8 +9,8 @@ from typing import IO, Annotated, Any, NotRequired, TypedDict
 
 from pydantic import Field
 
+from replan.core.references.binary import data_url
 from replan.errors import ToolCallError
-from replan.tools.binary import data_url
 from replan.tools.bounds import FILE_BYTES, MOST_FILE_BYTES
 from replan.tools.functions.context import current
 from replan.tools.functions.decorator import tool

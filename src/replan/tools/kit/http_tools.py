@@ -15,12 +15,12 @@ from pydantic import Field
 
 from replan.core.failures.faults import retry_after_secs, text_of
 from replan.core.failures.transport import transport_kind
+from replan.core.references.binary import data_url
 from replan.core.secrets import secrets_of_headers
 from replan.core.types import Effect
 from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall
-from replan.tools.binary import data_url
 from replan.tools.bounds import FILE_BYTES, MOST_FILE_BYTES, is_idempotency_key, too_large, traceparent
 from replan.tools.functions.context import current, time_left
 from replan.tools.functions.decorator import tool

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from replan.core.data.schemas import problems
 from replan.core.failures.faults import classify
 from replan.core.ids import canonical
+from replan.core.references.binary import data_url
 from replan.errors import ToolCallError
-from replan.tools.binary import data_url
 from replan.tools.mcp.failures import says_no_such_tool, with_remedy
 from replan.tools.mcp.listing import UNFINISHED, Listed
 

@@ -10,10 +10,10 @@ from typing import Any
 from replan.core.data.pieces import PIECE
 from replan.core.data.strict_json import NotStorable, storable, storable_value, whole_text
 from replan.core.failures.faults import retry_after_secs
+from replan.core.references.binary import data_url
 from replan.core.secrets import KnownSecrets
 from replan.core.types import JsonObject
 from replan.errors import ToolCallError
-from replan.tools.binary import data_url
 from replan.tools.large_json import parsed
 from replan.tools.openapi.bodies import bare, is_json
 from replan.tools.openapi.documents.document import Document, Node, Unusable

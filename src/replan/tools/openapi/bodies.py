@@ -8,9 +8,9 @@ import uuid
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from replan.core.references.binary import from_data_url
 from replan.core.references.kept import TAKES_FILE
 from replan.core.types import Artifact, JsonObject
-from replan.tools.binary import from_data_url
 from replan.tools.openapi.documents.document import Document, Node, Unusable
 from replan.tools.openapi.documents.operations import Operation
 from replan.tools.openapi.documents.schemas import Schemas

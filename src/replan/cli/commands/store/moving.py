@@ -56,6 +56,7 @@ def export(
     ] = False,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.NoServer = None,
 ) -> None:
     """Write tasks with their logs and artifacts as one file, which `tasks import` takes into another database."""
     import asyncio
@@ -203,6 +204,7 @@ def import_(
     ],
     config: options.Config = None,
     db: options.Db = None,
+    server: options.NoServer = None,
     json: options.Json = False,
 ) -> None:
     """Take in the tasks of an exported file, all of them or none, each with the history that it had."""

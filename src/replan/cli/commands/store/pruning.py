@@ -47,6 +47,7 @@ def prune(
     yes: Annotated[bool, typer.Option("--yes", help="Remove them; without it, only say which.")] = False,
     config: options.Config = None,
     db: options.Db = None,
+    server: options.NoServer = None,
     json: options.Json = False,
 ) -> None:
     """Remove tasks that have ended, by age, status and size, and give their space back; without --yes, say which."""
