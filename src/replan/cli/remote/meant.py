@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from typing import Any
 
 import typer
@@ -58,6 +59,10 @@ def service_of(db: str | None, **local: object) -> str | None:
         )
     if _by:
         raise InputError("--by: a service knows itself who calls, by the key: leave it out")
+    if find_spec("httpx2") is None:
+        raise InputError(
+            "a service is asked over HTTP, which needs one package more: pip install 'replan[client]'"
+        )
     return address
 
 

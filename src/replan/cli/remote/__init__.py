@@ -1,0 +1,1 @@
+"""A service in place of a database: which one is meant, and what commands see of it."""
