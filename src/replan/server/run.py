@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,8 +15,9 @@ from replan.run.access.limits import Quotas
 from replan.run.access.use_cases import UseCases
 from replan.server.auth.authenticator import known_callers
 from replan.server.auth.exposure import check_exposure
-from replan.server.shared import Shared, nobody_asked
+from replan.server.shared import Pace, Shared, nobody_asked
 from replan.server.streams.hub import Hub
+from replan.server.streams.sse import Sending
 from replan.server.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from replan.app.serving import Serving
 
 log = logging.getLogger("replan.server")
-_COLLECTED = (20_000, 50, 200)
-"""What is made by thousands of tasks lives long: to look through it often stops the loop, and frees nothing."""
 
 
 class Up(NamedTuple):
@@ -44,6 +42,7 @@ async def serve(
     stop: asyncio.Event,
     ready: Callable[[Up], None] | None = None,
     grace_secs: float = 20.0,
+    pace: Pace = Pace(),  # noqa: B008 -- immutable
 ) -> None:
     """Serve what is open until `stop` is set: then it takes no more calls, and tasks that run may end for `grace_secs`.
 
@@ -61,13 +60,14 @@ async def serve(
         use_cases=UseCases(service, driver, quotas),
         parts=service.parts,
         settings=settings,
-        hub=Hub(service),
+        hub=Hub(service, beat_secs=pace.beat_secs),
+        sending=Sending(pace.stuck_secs),
+        pace=pace,
         authenticate=known or nobody_asked,
         metrics=Metrics(driver.load),
     )
     service.parts.taps = (*service.parts.taps, *([shared.metrics] if shared.metrics is not None else ()))
     shared.checks["store"] = _reads(shared)
-    _spare_the_loop()
     async with contextlib.AsyncExitStack() as fronts:
         if known is not None:
             shared.checks |= known.checks()
@@ -132,9 +132,3 @@ async def _take_up(driver: Serving) -> None:
             log.info("%d unfinished %s taken up", taken, "task" if taken == 1 else "tasks")
     except ReplanError as error:
         log.error("unfinished tasks cannot be taken up: %s", error)
-
-
-def _spare_the_loop() -> None:
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_COLLECTED)

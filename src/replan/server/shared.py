@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -16,6 +17,9 @@ from replan.server.auth.staying import Staying
 from replan.server.streams.hub import Hub
 from replan.server.streams.sse import Sending
 from replan.server.telemetry.metrics import Metrics
+
+request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
+"""Of the call that is answered, for the log."""
 
 
 class Credentials(NamedTuple):
@@ -42,6 +46,19 @@ async def nobody_asked(credentials: Credentials) -> Caller:
     return LOCAL
 
 
+class Pace(NamedTuple):
+    """How long things may take on a connection."""
+
+    header_secs: float = 10.0
+    """The head of a request."""
+    body_secs: float = 10.0
+    """Its body, and longer for its size."""
+    beat_secs: float = 15.0
+    """A stream on which nothing happens, until a sign of life."""
+    stuck_secs: float = 60.0
+    """A reader that takes nothing, until it is cut off."""
+
+
 @dataclass(slots=True)
 class Shared:
     """Of one process."""
@@ -56,6 +73,7 @@ class Shared:
     sending: Sending = field(default_factory=Sending)
     """Who is sent events over HTTP."""
     metrics: Metrics | None = None
+    pace: Pace = field(default_factory=Pace)
     staying: Staying[Credentials] = field(init=False)
     """Streams, which end when their callers are known no more."""
     checks: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)

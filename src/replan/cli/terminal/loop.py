@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeVar
 
 from replan.cli.terminal.interrupts import leaving
@@ -18,8 +18,8 @@ LET_GO_SECS = 0.5
 _left_behind: set[asyncio.Task[Any]] = set()
 
 
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, which would wait for ever for a tool that ignores that it is stopped."""
+def run(main: Coroutine[Any, Any, T], new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
+    """As `asyncio.run`, which would wait for ever for a tool that ignores that it is stopped. `new_loop`: another kind of loop."""
 
     async def within() -> T:
         try:
@@ -27,7 +27,8 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         finally:
             await _let_go()
 
-    return asyncio.run(within())
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(within())
 
 
 async def _let_go() -> None:

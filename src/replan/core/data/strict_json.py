@@ -46,9 +46,14 @@ def read_strictly(text: bytes, depth: int = 0, *, of: Any = None) -> Any:
     plain = from_json(b"[" * depth + text + b"]" * depth if depth else text)
     for _ in range(depth):
         plain = plain[0]
-    if not (type(of) is dict and plain == of) and len(to_json(plain, inf_nan_mode="constants")) != len(text):
-        check_keys(text)
-    if b"NaN" in text or b"Infinity" in text:
+    written = text
+    if not (type(of) is dict and plain == of):
+        written = to_json(
+            plain, inf_nan_mode="constants"
+        )  # which also says what a number was too large for (`1e999`)
+        if len(written) != len(text):
+            check_keys(text)
+    if b"NaN" in written or b"Infinity" in written:
         for path, number in _numbers(plain, ()):
             if not math.isfinite(number):
                 raise not_finite(number, path)

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 class Body(BaseModel):
     """Closed: an unknown name is an error, which says what there is."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class SubmitOptions(Body):
@@ -44,7 +44,7 @@ class SubmitOptions(Body):
 
 
 class SubmitContext(Body):
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
     session_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     previous_task_id: TaskId | None = None
 

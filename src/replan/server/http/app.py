@@ -15,7 +15,6 @@ from replan.server.http.routes import acting, catalogue, events, standing, tasks
 from replan.server.shared import Shared
 
 ROOT = "/api/v1"
-MOST_BODY_BYTES = 4_194_304
 _ABOUT = """A task in plain language goes in; a model plans a graph of tool calls, which is checked, run, judged and repaired.
 
 `POST /tasks` submits, `GET /tasks/{id}/events` watches, `GET /waiting` shows what waits for a person, `GET /tasks/{id}/result`
@@ -39,7 +38,6 @@ def make_app(shared: Shared) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        max_body_size=MOST_BODY_BYTES,
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.shared = shared

@@ -50,7 +50,7 @@ _DETAILS = {
     "too-many": "1000 tasks wait for a place here, and no more may: try again later",
     "not-built": "there are no workflows yet",
     "leaving": "the service is about to end: try again in a moment",
-    "body-too-large": "the body has more than 4194304 bytes, which is the most that is taken",
+    "body-too-large": "the body has more than 2097152 bytes, which is the most that is taken",
     "wrong-media-type": "the content type is 'text/plain'; send JSON, with `Content-Type: application/json`",
     "too-slow": "the body has not come within 10 s",
     "internal": "something went wrong in the service; its log says what",

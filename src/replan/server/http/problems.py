@@ -13,12 +13,12 @@ from fastapi.exceptions import RequestValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from replan.core.types import JsonObject
 from replan.errors import ReplanError
 from replan.server.auth.refused import CHALLENGE
 from replan.server.problems import (
-    BODY_TOO_LARGE,
     INTERNAL,
     KINDS,
     MEDIA_TYPE,
@@ -29,6 +29,7 @@ from replan.server.problems import (
     Problem,
     problem_of,
 )
+from replan.server.shared import request_id
 
 log = logging.getLogger("replan.server")
 _MOST_TOLD = 20
@@ -48,8 +49,11 @@ def answer_of(problem: Problem, headers: dict[str, str] | None = None) -> Respon
         told["retry-after"] = str(max(1, math.ceil(problem.retry_after)))
     if problem.kind.status == 401:
         told.setdefault("www-authenticate", CHALLENGE)
+    document = problem.document()
+    if named := request_id.get():
+        document["request_id"] = named
     return Response(
-        to_json(problem.document(), inf_nan_mode="constants"),
+        to_json(document, inf_nan_mode="constants"),
         problem.kind.status,
         {**told, "cache-control": "no-store"},
         MEDIA_TYPE,
@@ -87,18 +91,20 @@ async def _of_http(request: Request, error: Exception) -> Response:
             Problem(NO_ROUTE, f"there is nothing at {path}; /api/v1/openapi.json lists every call"), headers
         )
     if error.status_code == 405:
-        allowed = headers.get("Allow") or headers.get("allow") or "another method"
-        return answer_of(
-            Problem(WRONG_METHOD, f"{path} does not take {request.method}; it takes {allowed}"), headers
-        )
-    if error.status_code == 413:
-        most = request.app.max_body_size
-        return answer_of(
-            Problem(BODY_TOO_LARGE, f"the body has more than {most} bytes, which is the most that is taken"),
-            headers,
-        )
+        allowed = ", ".join(sorted(_methods(request))) or "another method"
+        told = f"{path} does not take {request.method}; it takes {allowed}"
+        return answer_of(Problem(WRONG_METHOD, told), {"allow": allowed})
     kind = next((one for one in KINDS.values() if one.status == error.status_code), INTERNAL)
     return answer_of(Problem(kind, str(error.detail)), headers)
+
+
+def _methods(request: Request) -> set[str]:
+    """That the address takes."""
+    found: set[str] = set()
+    for route in request.app.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            found |= route.methods or set()
+    return found
 
 
 async def _of_misfit(request: Request, error: Exception) -> Response:

@@ -11,6 +11,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from replan.errors import InputError
+from replan.server.http.middleware import around
+from replan.server.http.protocol import bounded
 from replan.server.shared import Shared
 
 BACKLOG = 4096
@@ -51,8 +53,9 @@ class Server(uvicorn.Server):
 async def listening(app: FastAPI, shared: Shared, host: str, port: int) -> AsyncIterator[int]:
     """The application at that address, while the context is open; the port that it has."""
     bound = listener(host, port)
+    section = shared.settings.server
     config = uvicorn.Config(
-        app,
+        around(app, shared),
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -61,6 +64,13 @@ async def listening(app: FastAPI, shared: Shared, host: str, port: int) -> Async
         backlog=BACKLOG,
         timeout_keep_alive=_KEEP_ALIVE_SECS,
         timeout_graceful_shutdown=1,
+    )
+    config.load()
+    config.http_protocol_class = bounded(
+        config.http_protocol_class,
+        most_connections=section.max_connections,
+        header_secs=shared.pace.header_secs,
+        body_secs=shared.pace.body_secs,
     )
     server = Server(config, shared)
     serving = asyncio.create_task(server.serve([bound]))

@@ -14,9 +14,13 @@ _TIMED_OUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-leng
 
 
 def limited(
-    protocol: type[Any], *, header_secs: float = HEADER_SECS, body_secs: float = BODY_SECS
+    protocol: type[Any],
+    *,
+    header_secs: float = HEADER_SECS,
+    body_secs: float = BODY_SECS,
+    timed_out: bytes = _TIMED_OUT,
 ) -> type[Any]:
-    """uvicorn's protocol, with an end for connections on which a request is begun and not completed."""
+    """uvicorn's protocol, with an end for connections on which a request is begun and not completed, and the answer to such."""
 
     class Limited(protocol):  # type: ignore[misc]
         _began: float | None = None
@@ -68,7 +72,7 @@ def limited(
                 return
             if not self.transport.is_closing():
                 if self.cycle is None or (not self.cycle.response_started or self.cycle.response_complete):
-                    self.transport.write(_TIMED_OUT)
+                    self.transport.write(timed_out)
                 self.transport.close()
 
         def _settle(self) -> None:

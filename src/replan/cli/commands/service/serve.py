@@ -10,6 +10,9 @@ from replan.cli.terminal import options
 from replan.cli.terminal.terminal import Out, own_stdout
 
 if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
     from replan.app import Replan
 
 GRACE_SECS = 20.0
@@ -76,8 +79,17 @@ def serve(
         **policy,
     )
     with own_stdout() as out:
-        loop.run(_serve(replan, out, host, port, grpc_port, grace, json=json))
+        loop.run(_serve(replan, out, host, port, grpc_port, grace, json=json), _fast_loop())
         log_lines.log.info("stopped")
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, where it is there."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 def need_packages() -> None:
@@ -116,6 +128,7 @@ async def _serve(
     from replan.cli.terminal.opening import tell_tool_problems
     from replan.cli.terminal.words import counted
     from replan.core.words import in_digits
+    from replan.server.process import prepare
     from replan.server.run import Up
     from replan.server.run import serve as run
 
@@ -132,6 +145,7 @@ async def _serve(
     async def work() -> None:
         tell_tool_problems(replan)
         count = len(await replan.tools())
+        prepare()
 
         def ready(up: Up) -> None:
             if json:

@@ -24,7 +24,7 @@ from replan.server.streams.sse import EventStream, Sse
 
 router = APIRouter(tags=["events"], route_class=SignedRoute)
 _READ_AT_ONCE = 50
-_MOST_BYTES = 4_194_304
+_MOST_BYTES = 1_048_576
 """Of a page: it ends there, also where more events were asked for."""
 _SEQ = re.compile(r"\d{1,16}", re.ASCII)
 _JSON = ("application/json", "application/*")

@@ -1,0 +1,155 @@
+"""What is done around every call: its id, limits in time and size, compression, and who may call from a page."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from replan.server.http.problems import Refused, answer_of
+from replan.server.problems import BODY_TOO_LARGE, TIMED_OUT, Problem
+from replan.server.shared import Shared, request_id
+
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+_LEAST_COMPRESSED = 1024
+MOST_BODY_BYTES = 2_097_152
+PATIENT = ("/events", "/result", "/mcp")
+"""How addresses end whose calls have a limit of their own."""
+
+
+def around(app: ASGIApp, shared: Shared) -> ASGIApp:
+    """The application with all of that."""
+    server = shared.settings.server
+    app = InTime(Bounded(Compressed(app), MOST_BODY_BYTES), server.request_timeout_secs, PATIENT)
+    if server.cors_origins:
+        app = _for_pages(app, server.cors_origins)
+    return Named(app)
+
+
+class Named:
+    """Gives each call an id, the caller's own where it has sent one, and has it in the answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode(
+            "latin-1"
+        )
+        named = given if _ID.fullmatch(given) else secrets.token_hex(8)
+        request_id.set(named)
+        header = (b"x-request-id", named.encode())
+        whole = False
+
+        async def sending(message: Message) -> None:
+            nonlocal whole
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), header]
+            else:
+                whole = not message.get("more_body", False)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sending)
+        except Exception:
+            if not whole:  # else it is answered and logged
+                raise
+        return None
+
+
+class Bounded:
+    """Refuses bodies that are too large, before they are read where they say so themselves."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self.app = app
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
+            return await self.app(scope, receive, send)
+        told = f"the body has more than {self._most} bytes, which is the most that is taken"
+        problem, close = Problem(BODY_TOO_LARGE, told), {"connection": "close"}
+        given = Headers(scope=scope).get("content-length", "")
+        if given.isdecimal() and int(given) > self._most:
+            return await answer_of(problem, close)(scope, receive, send)
+        size = 0
+
+        async def receiving() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self._most:
+                raise Refused(problem, close)
+            return message
+
+        return await self.app(scope, receiving, send)
+
+
+class InTime:
+    """Ends calls that take too long; streams, and waits that the caller has asked for, may take theirs."""
+
+    def __init__(self, app: ASGIApp, secs: float, patient: Sequence[str]) -> None:
+        """`patient`: how addresses end that have a limit of their own."""
+        self.app = app
+        self._secs = secs
+        self._patient = tuple(patient)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"].endswith(self._patient):
+            return await self.app(scope, receive, send)
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            async with asyncio.timeout(self._secs) as limit:
+                await self.app(scope, receive, sending)
+        except TimeoutError:
+            if begun or not limit.expired():
+                raise
+            told = f"no answer within {self._secs:g} s ([server] request_timeout_secs); what was asked for may yet be done"
+            await answer_of(Problem(TIMED_OUT, told))(scope, receive, send)
+
+
+class Compressed:
+    """Compresses answers for whoever takes that; streams of events are left as they are, with nothing between them and their reader."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._compressing = GZipMiddleware(app, minimum_size=_LEAST_COMPRESSED, compresslevel=4)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        plain = scope["type"] != "http" or (
+            scope["path"].endswith("/events") and "json" not in Headers(scope=scope).get("accept", "")
+        )
+        await (self.app if plain else self._compressing)(scope, receive, send)
+
+
+def _for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    """The application for pages of these origins (CORS)."""
+    return CORSMiddleware(
+        app,
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=[
+            "Authorization",
+            "X-API-Key",
+            "Content-Type",
+            "Idempotency-Key",
+            "Last-Event-ID",
+            "X-Request-ID",
+        ],
+        expose_headers=["Location", "Retry-After", "X-Request-ID"],
+        max_age=600,
+    )

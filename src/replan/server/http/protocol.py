@@ -1,0 +1,126 @@
+"""uvicorn's protocol with ends: for requests that do not arrive, for heads without end, and for connections beyond the limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_core import to_json
+
+from replan.server.problems import (
+    CROWDED,
+    HEAD_TOO_LARGE,
+    MEDIA_TYPE,
+    NOT_HTTP,
+    TOO_SLOW,
+    Problem,
+)
+from replan.tools.remote.http_limits import BODY_SECS, HEADER_SECS, limited
+
+MOST_HEAD_BYTES = 65_536
+"""Of the address and all headers."""
+_REASONS = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
+
+
+def raw_answer(problem: Problem) -> bytes:
+    """The problem as a whole answer, after which the connection is closed."""
+    body = to_json(problem.document())
+    status = problem.kind.status
+    retry = "" if problem.retry_after is None else f"retry-after: {max(1, round(problem.retry_after))}\r\n"
+    head = (
+        f"HTTP/1.1 {status} {_REASONS[status]}\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+        f"{retry}connection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+_TIMED_OUT = raw_answer(
+    Problem(TOO_SLOW, "the request has not come in time: send its head and its body at once")
+)
+_HEAD = raw_answer(
+    Problem(HEAD_TOO_LARGE, f"the address and the headers have more than {MOST_HEAD_BYTES} bytes")
+)
+_CROWDED = raw_answer(
+    Problem(CROWDED, "there are as many connections as may be: come back in a moment", retry_after=1.0)
+)
+_NOT_HTTP = raw_answer(Problem(NOT_HTTP, "what was sent is no request of HTTP/1.1"))
+
+
+class _HeadTooLarge(Exception):
+    pass
+
+
+def bounded(
+    protocol: type[Any],
+    *,
+    most_connections: int,
+    header_secs: float = HEADER_SECS,
+    body_secs: float = BODY_SECS,
+) -> type[Any]:
+    """The protocol for requests that are bounded in time and size, on so many connections at most."""
+
+    class Bounded(limited(protocol, header_secs=header_secs, body_secs=body_secs, timed_out=_TIMED_OUT)):  # type: ignore[misc]
+        _head = 0
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > most_connections and not self._make_room():
+                self.connections.discard(self)
+                transport.write(_CROWDED)
+                transport.close()
+
+        def _make_room(self) -> bool:
+            """Close a connection on which nothing is asked."""
+            for other in self.connections:
+                if other is not self and other.idle and not other.transport.is_closing():
+                    self.connections.discard(other)
+                    other.transport.close()
+                    return True
+            return False
+
+        @property
+        def idle(self) -> bool:
+            return self._head == 0 and (self.cycle is None or self.cycle.response_complete)
+
+        def data_received(self, data: bytes) -> None:
+            if not self.transport.is_closing():
+                super().data_received(data)
+
+        # What the parser calls: of httptools; h11 bounds its heads itself.
+
+        def on_message_begin(self) -> None:
+            self._head = 1
+            super().on_message_begin()
+            self.scope["replan.abort"] = self.transport.abort
+
+        def on_url(self, url: bytes) -> None:
+            self._count(len(url))
+            super().on_url(url)
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            self._count(len(name) + len(value) + 4)
+            super().on_header(name, value)
+
+        def on_headers_complete(self) -> None:
+            self._head = 0
+            super().on_headers_complete()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self._head and not self.transport.is_closing():
+                self._expect()  # of the next one, a part was there already
+
+        def _count(self, size: int) -> None:
+            self._head += size
+            if self._head > MOST_HEAD_BYTES:
+                raise _HeadTooLarge
+
+        def send_400_response(self, msg: str) -> None:
+            self.transport.write(_HEAD if self._head > MOST_HEAD_BYTES else _NOT_HTTP)
+            self.transport.close()
+
+    return Bounded
