@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from replan.connections import Transport
 from replan.core.hosts import is_loopback
+from replan.core.words import in_digits
 from replan.errors import Unavailable
 from replan.files import read_json
 from replan.server.auth.refused import Refused
@@ -182,7 +183,9 @@ class IssuerKeys:
         except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, _NotUsable) as error:
             said = str(error) if isinstance(error, _NotUsable) else type(error).__name__
             self._trouble = (
-                said if not isinstance(error, TimeoutError) else f"no answer within {self._fetch_secs:g} s"
+                said
+                if not isinstance(error, TimeoutError)
+                else f"no answer within {in_digits(self._fetch_secs)} s"
             )
             log.warning("the keys of the issuer %s cannot be had: %s", self._issuer, self._trouble)
             return

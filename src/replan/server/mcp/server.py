@@ -15,6 +15,7 @@ from mcp.server.lowlevel.server import Server
 from pydantic import BaseModel, ValidationError
 
 from replan.core.types import JsonObject
+from replan.core.words import in_digits
 from replan.errors import InputError
 from replan.run.access.callers import Caller
 from replan.server.carrying import Carrying
@@ -169,5 +170,5 @@ def _result(value: BaseModel) -> types.CallToolResult:
 def _problem(problem: Problem) -> types.CallToolResult:
     words = f"{problem.kind.title}: {problem.detail}"
     if problem.retry_after is not None:
-        words += f" (try again in {problem.retry_after:g} s)"
+        words += f" (try again in {in_digits(problem.retry_after)} s)"
     return types.CallToolResult(content=[types.TextContent(type="text", text=words)], is_error=True)
