@@ -91,7 +91,7 @@ def serving(
     """The service with these tools, on a database in that folder. Killed at the end, if it lives then."""
     (folder / "tools.py").write_text(tools, encoding="utf-8")
     arguments = (
-        "serve", "--port", str(port), "--tools", "tools.py", "--db", "sqlite:///tasks.db", "--evaluation", "steps", "--json", *args,
+        "serve", "--port", str(port), "--grpc-port", "0", "--tools", "tools.py", "--db", "sqlite:///tasks.db", "--evaluation", "steps", "--json", *args,
     )  # fmt: skip
     process = warm_command.Process(arguments, folder, environment(folder, env))
     try:

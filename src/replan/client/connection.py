@@ -45,7 +45,7 @@ class Refused(Exception):
 class Pauses:
     """Between two tries: longer each time, and not in step with other clients. They end after `patience_secs` without success."""
 
-    def __init__(self, patience_secs: float) -> None:
+    def __init__(self, patience_secs: Callable[[], float]) -> None:
         self._patience_secs = patience_secs
         self._next = _FIRST_PAUSE
         self._since: float | None = None
@@ -58,7 +58,7 @@ class Pauses:
         now = asyncio.get_running_loop().time()
         self._since = now if self._since is None else self._since
         secs = max(self._next * random.uniform(0.5, 1.0), least or 0.0)
-        if now + secs - self._since > self._patience_secs:
+        if now + secs - self._since > self._patience_secs():
             raise error
         self._next = min(2 * self._next, _LONGEST_PAUSE)
         await asyncio.sleep(secs)
@@ -100,7 +100,9 @@ class Connection:
         self, url: str | None, key: Key | None, *, patience_secs: float, headers: Mapping[str, str] | None
     ) -> None:
         self.url = address_of(url)
-        self.patience_secs = patience_secs
+        self.first_secs = self._patience_secs = patience_secs
+        """`first_secs`: how long it is tried before it has answered for the first time."""
+        self._reached = False
         self.key = key_of(key)
         self._headers = dict(headers or {})
         self._client: httpx2.AsyncClient | None = None
@@ -109,6 +111,10 @@ class Connection:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
+
+    def pauses(self) -> Pauses:
+        """Between the tries of one call."""
+        return Pauses(lambda: self._patience_secs if self._reached else self.first_secs)
 
     @property
     def _open(self) -> httpx2.AsyncClient:
@@ -149,7 +155,7 @@ class Connection:
         kind = {"accept": "application/json"}
         if content is not None:
             kind["content-type"] = "application/json"
-        pauses = Pauses(self.patience_secs)
+        pauses = self.pauses()
         while True:
             least: float | None = None
             try:
@@ -167,6 +173,7 @@ class Connection:
                     raise unreachable from error
                 problem: ReplanError = unreachable
             else:
+                self._reached = True
                 if response.is_success or response.status_code in fine:
                     return _json(response)
                 problem = error_of(response.status_code, response.content, response.headers)
@@ -188,6 +195,7 @@ class Connection:
             headers=self._signed(headers or {}),
             timeout=httpx2.Timeout(QUIET_SECS, connect=CONNECT_SECS),
         ) as response:
+            self._reached = True
             if not response.is_success:
                 body = b""
                 async for piece in response.aiter_bytes():

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 from pydantic_core import from_json
 
-from replan.client.connection import Connection, Pauses, Refused, task_path, unreachable
+from replan.client.connection import Connection, Refused, task_path, unreachable
 from replan.core.events import TERMINAL, Record, read
 from replan.errors import ReplanError, ServiceError, ServiceUnreachable
 
@@ -64,7 +64,7 @@ async def follow(
     connection: Connection, task_id: str, after: int, *, ephemeral: bool
 ) -> AsyncIterator[Record]:
     """Every record after `after` to the task's end. A connection that breaks is made anew, from the last record that came."""
-    pauses = Pauses(connection.patience_secs)
+    pauses = connection.pauses()
     now = asyncio.get_running_loop().time
     while True:
         least: float | None = None

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import httpx2
 from pydantic import TypeAdapter, ValidationError
 
-from replan.client.connection import Connection, Pauses, Refused, quoted, task_path, unreachable
+from replan.client.connection import Connection, Refused, quoted, task_path, unreachable
 from replan.client.events import follow, record_of
 from replan.core.events import Record
 from replan.core.references.binary import as_bytes
@@ -190,7 +190,7 @@ class Reading:
     async def artifact(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
         """What is kept apart under that id, piece by piece, as it is."""
         path = f"{task_path(task_id)}/artifacts/{quoted(artifact_id)}"
-        pauses = Pauses(self._connection.patience_secs)
+        pauses = self._connection.pauses()
         given = 0
         while True:
             problem: ReplanError

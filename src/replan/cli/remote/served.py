@@ -17,7 +17,9 @@ from replan.run.service.forking import Kin
 if TYPE_CHECKING:
     from replan.app import Replan
 
-PATIENCE_SECS = 20.0
+PATIENCE_SECS = 30.0
+FIRST_SECS = 1.0
+"""A service that has never answered is most likely not there."""
 
 
 class Served(Client):
@@ -29,6 +31,7 @@ class Served(Client):
     def __init__(self, url: str, **options: Any) -> None:
         """`options`: of every task that is submitted here."""
         super().__init__(url, patience_secs=PATIENCE_SECS)
+        self._to.first_secs = FIRST_SECS
         if key := self._to.key():
             secrets().add(key)
         self._options = {name: value for name, value in options.items() if value is not None}
