@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -31,6 +31,20 @@ class Credentials(NamedTuple):
     """Of `x-api-key`."""
     peer: str = ""
     """Where it came from."""
+
+    @staticmethod
+    def of(sent: Iterable[tuple[str | bytes, str | bytes]], peer: str) -> Credentials:
+        """Of the headers or metadata. One that is sent twice is not what either was (RFC 9110, 5.3): nobody guesses which counts."""
+        found: dict[str, list[str]] = {}
+        for name, value in sent:
+            if (known := _plain(name).lower()) in ("authorization", "x-api-key"):
+                found.setdefault(known, []).append(_plain(value))
+        given = {name: ", ".join(values) for name, values in found.items()}
+        return Credentials(given.get("authorization"), given.get("x-api-key"), peer)
+
+
+def _plain(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode("latin-1")
 
 
 class Authenticator(Protocol):

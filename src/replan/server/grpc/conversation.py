@@ -13,7 +13,7 @@ from replan.server.grpc.calls import SAID, UNARY, after_of, reader, showing, sub
 from replan.server.grpc.messages import Misfit, filled, pb, read
 from replan.server.grpc.statuses import status_of
 from replan.server.grpc.watching import event_frames
-from replan.server.shared import Shared
+from replan.server.shared import Credentials, Shared
 
 _MOST_WAITING = 64
 """Messages that wait for a slow reader; what makes them waits then."""
@@ -23,8 +23,9 @@ _ASKS = frozenset({"approval_requested", "question_asked"})
 class Conversation:
     """What is said is carried out in the order in which it comes, one after the other."""
 
-    def __init__(self, here: Shared, caller: Caller, carrying: Carrying) -> None:
+    def __init__(self, here: Shared, caller: Caller, carrying: Carrying, credentials: Credentials) -> None:
         self._here = here
+        self._credentials = credentials
         self._caller = caller
         self._reader = caller
         """The same, who may see what becomes of a task that was submitted here."""
@@ -77,7 +78,7 @@ class Conversation:
             caught_up = self._after >= row.last_seq
             if caught_up:
                 await self._tell_what_waits()
-            async for frame in event_frames(self._here, row, self._after, self._how):
+            async for frame in event_frames(self._here, row, self._after, self._how, self._credentials):
                 await self._out.put(framed(frame))
                 event = pb.Event.FromString(frame)
                 if event.seq >= row.last_seq and (not caught_up or event.type in _ASKS):

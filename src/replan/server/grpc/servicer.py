@@ -90,7 +90,7 @@ class Servicer:
             message = read(data, pb.WatchTaskRequest)
             how = showing(self._here, message)
             row = await self._here.use_cases.may_watch(caller, task_of(message))
-            async for frame in event_frames(self._here, row, after_of(message), how):
+            async for frame in event_frames(self._here, row, after_of(message), how, _credentials(context)):
                 yield frame
         except Exception as error:  # noqa: BLE001
             await _abort(context, status_of(error))
@@ -109,7 +109,7 @@ class Servicer:
             submitted = await asyncio.shield(begun)
             await context.send_initial_metadata(((TASK_ID, submitted.task_id),))
             row = await self._here.use_cases.may_watch(reader(caller), submitted.task_id)
-            async for frame in event_frames(self._here, row, after, how):
+            async for frame in event_frames(self._here, row, after, how, _credentials(context)):
                 yield frame
             cut_off = False
         except Exception as error:  # noqa: BLE001
@@ -154,7 +154,7 @@ class Servicer:
             first = await anext(aiter(requests), None)
             if first is None:
                 raise Misfit([("", "a conversation begins with `execute` or `watch`, and nothing was said")])
-            conversation = Conversation(self._here, caller, self._carrying)
+            conversation = Conversation(self._here, caller, self._carrying, _credentials(context))
             await conversation.open(read(first, pb.ConverseRequest))
             async for frame in conversation.frames(requests):
                 yield frame
@@ -188,16 +188,11 @@ class Servicer:
             raise Refused(
                 Problem(CROWDED, f"{most} streams are open here, and no more may be", retry_after=1.0)
             )
-        metadata = dict(context.invocation_metadata() or ())
-        return await self._here.authenticate(
-            Credentials(
-                _text(metadata.get("authorization")), _text(metadata.get("x-api-key")), context.peer()
-            )
-        )
+        return await self._here.authenticate(_credentials(context))
 
 
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+def _credentials(context: Any) -> Credentials:
+    return Credentials.of(context.invocation_metadata() or (), context.peer())
 
 
 async def _abort(context: Any, found: Status) -> NoReturn:

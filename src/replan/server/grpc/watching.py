@@ -11,7 +11,7 @@ from replan.run.access.shown import Showing, shown
 from replan.server.grpc.messages import event_bytes, pb
 from replan.server.grpc.statuses import Refused
 from replan.server.problems import LEAVING, Problem
-from replan.server.shared import Shared
+from replan.server.shared import Credentials, Shared
 
 _STORED = pb.Event.DESCRIPTOR.fields_by_name["seq"].number << 3
 """How the bytes of an event begin that has a number: a field that is 0 is left out."""
@@ -32,18 +32,23 @@ class EventForm:
         return event_bytes(shown(record, self.how))
 
 
-async def event_frames(here: Shared, summary: TaskSummary, after: int, how: Showing) -> AsyncIterator[bytes]:
-    """Every event after that one, to the task's end. `Refused` where the process ends before."""
+async def event_frames(
+    here: Shared, summary: TaskSummary, after: int, how: Showing, credentials: Credentials
+) -> AsyncIterator[bytes]:
+    """Every event after that one, to the task's end. `Refused` where the process ends before, `NotSignedIn` where the key does."""
     last = b""
-    with here.hub.watch(summary, after, EventForm(how)) as watcher:
+    with here.staying.while_known(credentials, here.hub.watch(summary, after, EventForm(how))) as watcher:
         while (frames := await watcher.next()) is not None:
             for frame in frames:
                 if frame[0] == _STORED:
                     last = frame
                 yield frame
     told = pb.Event.FromString(last)
-    if here.hub.stopped and told.type not in _ENDS:
+    if told.type in _ENDS:
+        return
+    if here.hub.stopped:
         raise Refused(_leaving(told.seq or after))
+    await here.authenticate(credentials)  # who is known no more is told so
 
 
 def _leaving(seq: int) -> Problem:

@@ -44,16 +44,7 @@ Cases = Annotated[UseCases, Depends(_use_cases)]
 
 def credentials_of(request: Request) -> Credentials:
     client = request.client
-    return Credentials(
-        _header(request, "authorization"),
-        _header(request, "x-api-key"),
-        "" if client is None else client.host,
-    )
-
-
-def _header(request: Request, name: str) -> str | None:
-    """All of that name: one that was sent twice is not what either was (RFC 9110, 5.3)."""
-    return ", ".join(given) if (given := request.headers.getlist(name)) else None
+    return Credentials.of(request.headers.raw, "" if client is None else client.host)
 
 
 class _Strict(Request):

@@ -101,13 +101,8 @@ class Mounted:
                 self._idle.set()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {
-            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
-        }
         peer = scope.get("client")
-        caller = await self._here.authenticate(
-            Credentials(headers.get("authorization"), headers.get("x-api-key"), peer[0] if peer else "")
-        )
+        caller = await self._here.authenticate(Credentials.of(scope["headers"], peer[0] if peer else ""))
         # A session belongs to whoever has opened it.
         owner = AccessToken(
             token="", client_id=f"{caller.tenant}\n{caller.who}", scopes=[], subject=caller.who
