@@ -11,23 +11,20 @@ from typing import Any, NamedTuple
 
 import httpx2
 import pytest
-from access_world import ASKED, PLAIN, World, world
+from access_world import PLAIN, World, world
+from authorization_world import ACME, BAD, NOBODYS, OTHERS, VICTIM, keys_of, standing, waiting_task, without
 
 from replan.config import Settings
 from replan.config.sections import Server
 from replan.core.types import JsonObject
-from replan.ports import HasKeys, StoredKey
-from replan.run.access.callers import SCOPES, Caller, Scope
+from replan.run.access.callers import Scope
 from replan.server.auth.authenticator import known_callers
-from replan.server.auth.keys import create_key, new_key
 from replan.server.http.app import make_app
 from replan.server.shared import Shared
 from replan.server.streams.hub import Hub
 
 pytestmark = pytest.mark.anyio
 
-ACME, GLOBEX = "acme", "globex"
-VICTIM, NOBODYS = "victim", "nobodys"
 SUBMIT: JsonObject = {"task_description": "do it", "options": {"plan": PLAIN, "evaluation": "steps"}}
 
 
@@ -107,9 +104,6 @@ class Front(NamedTuple):
             more.setdefault("json", ROWS[call].body)
         return await self.http.request(wanted.method, path, headers=headers, **more)
 
-    async def victims(self) -> Any:
-        return await self.there.cases.task(Caller("test", ACME), VICTIM)
-
 
 @pytest.fixture
 async def front(tmp_path: Path) -> AsyncIterator[Front]:
@@ -126,48 +120,13 @@ async def front(tmp_path: Path) -> AsyncIterator[Front]:
             for path, methods in app.openapi()["paths"].items()
             for method, call in methods.items()
         }
-        keys = await _keys(there)
+        keys = await keys_of(there)
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
-            await there.submit(ASKED, Caller("key:own", ACME), task_id=VICTIM)
-            await there.waits(VICTIM, Caller("key:own", ACME))
+            await waiting_task(there, VICTIM)
             yield Front(there, http, calls, keys)
         await hub.aclose()
         await known.aclose()
-
-
-async def _keys(there: World) -> dict[str, str]:
-    """By name, as callers have them."""
-    parts = there.replan.service.parts
-    assert isinstance(parts.store, HasKeys)
-    store, now = parts.store.keys(), parts.clock.now()
-    found: dict[str, str] = {}
-
-    async def make(name: str, tenant: str, scopes: frozenset[Scope]) -> StoredKey:
-        found[name], stored = await create_key(store, name=name, tenant=tenant, scopes=scopes, now=now)
-        return stored
-
-    everything = frozenset[Scope]({"read", "run", "approve"})
-    for scope in ("read", "run", "approve"):
-        await make(f"only {scope}", ACME, frozenset({scope}))
-        await make(f"not {scope}", ACME, everything - {scope})
-    await make("other", GLOBEX, everything)
-    await make("boss of another", GLOBEX, SCOPES)
-    await make("admin", ACME, frozenset({"admin"}))
-    await make("keeper", "", frozenset({"admin"}))
-    revoked = await make("revoked", ACME, SCOPES)
-    await store.revoke_key(revoked.key_id, now)
-    made = new_key()
-    await store.add_key(
-        StoredKey(made.key_id, ACME, "expired", made.digest, tuple(SCOPES), now - 10, expires=now - 1)
-    )
-    found |= {"expired": made.text, "unknown": new_key().text}
-    found["wrong secret"] = found["only read"][:-64] + new_key().text[-64:]
-    found["a token"] = "e30.e30.e30"
-    return found
-
-
-BAD = (None, "revoked", "expired", "unknown", "wrong secret", "a token")
 
 
 async def test_every_call_of_the_document_has_a_row_and_needs_a_key(front: Front) -> None:
@@ -179,7 +138,7 @@ async def test_every_call_of_the_document_has_a_row_and_needs_a_key(front: Front
 
 
 async def test_without_a_key_that_is_good_no_call_says_anything_and_all_say_the_same(front: Front) -> None:
-    before = await front.victims()
+    before = await standing(front.there)
     said = set()
     for call in ROWS:
         for key in BAD:
@@ -189,7 +148,7 @@ async def test_without_a_key_that_is_good_no_call_says_anything_and_all_say_the_
                 assert answer.headers["www-authenticate"] == 'Bearer realm="replan"'
                 said.add(answer.content)
     assert len(said) == 1
-    assert await front.victims() == before
+    assert await standing(front.there) == before
 
 
 async def test_without_a_key_nobody_is_told_what_of_the_request_does_not_fit(front: Front) -> None:
@@ -205,17 +164,14 @@ async def test_without_a_key_nobody_is_told_what_of_the_request_does_not_fit(fro
 
 
 async def test_without_the_scope_each_call_is_refused_before_it_is_looked_at(front: Front) -> None:
-    before = await front.victims()
+    before = await standing(front.there)
     for call, row in ROWS.items():
-        for key in (
-            f"not {row.scope}",
-            *(f"only {scope}" for scope in ("read", "run", "approve") if scope != row.scope),
-        ):
+        for key in without(row.scope):
             said = [await front.make(call, key, task_id) for task_id in (VICTIM, NOBODYS)]
             assert [one.status_code for one in said] == [403, 403], (call, key)
             assert said[0].content == said[1].content
             assert row.scope in said[0].json()["detail"]
-    assert await front.victims() == before
+    assert await standing(front.there) == before
 
 
 async def test_what_tells_of_all_tenants_is_for_none_of_them(front: Front) -> None:
@@ -226,23 +182,23 @@ async def test_what_tells_of_all_tenants_is_for_none_of_them(front: Front) -> No
 
 
 async def test_a_task_of_another_tenant_is_not_there_word_for_word(front: Front) -> None:
-    before = await front.victims()
+    before = await standing(front.there)
     for name, call in front.calls.items():
         if name in OPEN or not call.of_a_task:
             continue
-        for key in ("other", "boss of another"):
+        for key in OTHERS:
             for headers in ({}, {"accept": "text/event-stream", "last-event-id": "3"}):
                 theirs = await front.make(name, key, VICTIM, headers=headers)
                 none = await front.make(name, key, NOBODYS, headers=headers)
                 assert theirs.status_code == none.status_code == 404, (name, key)
                 assert theirs.text.replace(VICTIM, "?") == none.text.replace(NOBODYS, "?")
                 assert theirs.headers.keys() == none.headers.keys()
-    assert await front.victims() == before
+    assert await standing(front.there) == before
 
 
 async def test_lists_have_nothing_of_another_tenant(front: Front) -> None:
     for call in ("tasks", "waiting"):
-        for key in ("other", "boss of another"):
+        for key in OTHERS:
             for query in ({}, {"tenant": ACME}, {"tenant": ""}, {"session_id": ""}, {"limit": 500}):
                 answer = await front.make(call, key, params=query)
                 assert VICTIM not in answer.text, (call, key, query)
@@ -253,7 +209,7 @@ async def test_lists_have_nothing_of_another_tenant(front: Front) -> None:
 
 
 async def test_what_another_tenant_has_done_is_nothing_to_go_on_from(front: Front) -> None:
-    before = await front.victims()
+    before = await standing(front.there)
     body = {**SUBMIT, "context": {"previous_task_id": VICTIM}}
     none = {**SUBMIT, "context": {"previous_task_id": NOBODYS}}
     theirs, nobodys = [await front.make("submit", "other", json=one) for one in (body, none)]
@@ -264,7 +220,7 @@ async def test_what_another_tenant_has_done_is_nothing_to_go_on_from(front: Fron
         for key in ("other", "only run", "other")
     ]
     assert same[0] == same[2] != same[1]
-    assert await front.victims() == before
+    assert await standing(front.there) == before
 
 
 async def test_whoever_may_make_a_call_gets_to_it(front: Front) -> None:
@@ -273,8 +229,7 @@ async def test_whoever_may_make_a_call_gets_to_it(front: Front) -> None:
         for key in ("keeper",) if row.keepers else (f"only {row.scope}", "admin", "keeper"):
             own = f"own-{number}-{key.replace(' ', '-')}"
             if front.calls[name].of_a_task:
-                await front.there.submit(ASKED, Caller("key:own", ACME), task_id=own)
-                await front.there.waits(own, Caller("key:own", ACME))
+                await waiting_task(front.there, own)
             answer = await front.make(name, key, own)
             assert answer.status_code not in (401, 403), (name, key, answer.text)
             assert answer.status_code < 500 or answer.status_code == 501, (name, key, answer.text)
