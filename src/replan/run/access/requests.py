@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
 from replan.run.service.submission import MAX_DESCRIPTION
 
 Text = Annotated[str, Field(max_length=10_000)]
 Secs = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0, le=2**53)]
+
+
+def _whole(value: Any) -> Any:
+    """JSON knows one kind of number: `3.0` is 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = BeforeValidator(_whole)
+Count = Annotated[int, Whole, Field(ge=0, le=2**53)]
 TaskId = Annotated[str, Field(min_length=1, max_length=128)]
 Json = dict[str, Any]
 
@@ -40,7 +48,7 @@ class SubmitOptions(Body):
     plan: Json | None = None
     """A plan to run, in place of one that is made."""
     queue: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
+    priority: Annotated[int, Whole, Field(ge=-(2**31), lt=2**31)] | None = None
 
 
 class SubmitContext(Body):
@@ -80,7 +88,7 @@ class HintRequest(Body):
 class ForkRequest(Body):
     """Go on from an event of a task in a new one."""
 
-    at: Annotated[int, Field(ge=1)] | None = None
+    at: Annotated[int, Whole, Field(ge=1)] | None = None
     task_id: TaskId | None = None
     hint: Annotated[str, Field(max_length=100_000)] = ""
     plan: Json | None = None

@@ -12,7 +12,7 @@ from replan.server.http.hosts import OnlyOwnHosts
 from replan.server.http.openapi import PROBLEM_SCHEMA, SECURITY
 from replan.server.http.problems import answer_problems
 from replan.server.http.routes import acting, catalogue, events, standing, tasks
-from replan.server.shared import Shared
+from replan.server.shared import Shared, nobody_asked
 
 ROOT = "/api/v1"
 _ABOUT = """A task in plain language goes in; a model plans a graph of tool calls, which is checked, run, judged and repaired.
@@ -52,12 +52,12 @@ def make_app(shared: Shared) -> FastAPI:
     hosts = Hosts.of(shared.settings.server)
     if "*" not in hosts.names:
         app.add_middleware(OnlyOwnHosts, hosts=hosts)
-    _complete(app)
+    _complete(app, asked=shared.authenticate is not nobody_asked)
     return app
 
 
-def _complete(app: FastAPI) -> None:
-    """Let the document say what is said once for all calls."""
+def _complete(app: FastAPI, *, asked: bool) -> None:
+    """Let the document say what is said once for all calls. `asked`: callers have to say who they are."""
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _complete(app: FastAPI) -> None:
             parts["securitySchemes"] = SECURITY
             for path, calls in made["paths"].items():
                 for call in calls.values():
-                    if not path.endswith(("/health", "/ready")):
+                    if asked and not path.endswith(("/health", "/ready")):
                         call["security"] = [{name: []} for name in SECURITY]
             for unused in ("HTTPValidationError", "ValidationError"):
                 parts["schemas"].pop(unused, None)

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Match, Route
+from starlette.routing import compile_path
 
 from replan.core.types import JsonObject
 from replan.errors import ReplanError
@@ -91,7 +91,7 @@ async def _of_http(request: Request, error: Exception) -> Response:
             Problem(NO_ROUTE, f"there is nothing at {path}; /api/v1/openapi.json lists every call"), headers
         )
     if error.status_code == 405:
-        allowed = ", ".join(sorted(_methods(request))) or "another method"
+        allowed = ", ".join(sorted(_methods(request)))
         told = f"{path} does not take {request.method}; it takes {allowed}"
         return answer_of(Problem(WRONG_METHOD, told), {"allow": allowed})
     kind = next((one for one in KINDS.values() if one.status == error.status_code), INTERNAL)
@@ -99,12 +99,12 @@ async def _of_http(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> set[str]:
-    """That the address takes."""
+    """That the address takes, by the document of the interface; what that does not have is read only."""
     found: set[str] = set()
-    for route in request.app.routes:
-        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
-            found |= route.methods or set()
-    return found
+    for path, calls in request.app.openapi()["paths"].items():
+        if compile_path(path)[0].match(request.url.path):
+            found |= {name.upper() for name in calls}
+    return found or {"GET"}
 
 
 async def _of_misfit(request: Request, error: Exception) -> Response:

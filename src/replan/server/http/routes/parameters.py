@@ -36,7 +36,7 @@ Statuses = Annotated[
 IdempotencyKey = Annotated[
     str | None,
     Header(
-        alias="Idempotency-Key", max_length=200,
+        alias="Idempotency-Key", max_length=200, pattern="^[!-~]{1,200}$",
         description="The same key with the same body is the same task; with another body: 409.",
     ),
 ]  # fmt: skip
