@@ -27,6 +27,7 @@ from mcp import Client
 from replan.config import Settings
 from replan.config.sections import Server
 from replan.core.types import JsonObject
+from replan.errors import NotSignedIn
 from replan.run.access.callers import SCOPES, Caller, Scope
 from replan.server.auth.authenticator import known_callers
 from replan.server.http.app import make_app
@@ -185,3 +186,22 @@ async def test_whoever_may_call_a_tool_gets_to_it(front: Front) -> None:
             assert "scope" not in said, (tool, said)
             assert "there is no task" not in said, (tool, said)
             assert "do not fit" not in said, (tool, said)
+
+
+async def test_a_yes_that_comes_after_the_key_was_revoked_is_no_yes(front: Front) -> None:
+    caller: list[Caller] = [OWNER]
+
+    async def caller_of(ctx: Any) -> Caller:
+        if not caller:
+            raise NotSignedIn("revoked")
+        return caller[0]
+
+    async def elicit(ctx: Any, params: Any) -> types.ElicitResult:
+        caller.clear()
+        return types.ElicitResult(action="accept", content={"approve": True})
+
+    server = Tools(front.here, caller_of).server("1.0")
+    async with Client(server, mode="legacy", elicitation_callback=elicit) as client:
+        result = await client.call_tool("wait_task", {"task_id": VICTIM, "wait_secs": 5})
+    assert result.is_error
+    assert (await front.there.waits(VICTIM, OWNER)).waiting_for.kind == "approval"

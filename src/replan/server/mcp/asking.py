@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import mcp_types as types
@@ -65,9 +65,18 @@ def _schema(kind: str) -> JsonObject:
 class Answers:
     """Hands on what people have said, and knows what was asked in vain."""
 
-    def __init__(self, here: Shared, caller: Caller, carrying: Carrying, task_id: str) -> None:
+    def __init__(
+        self,
+        here: Shared,
+        caller: Caller,
+        carrying: Carrying,
+        task_id: str,
+        still: Callable[[], Awaitable[Caller]],
+    ) -> None:
+        """`still`: who calls, now: a form may have stood open longer than a key was good."""
         self._here = here
         self._caller = caller
+        self._still = still
         self._carrying = carrying
         self._task_id = task_id
         self.in_vain: set[str] = set()
@@ -87,7 +96,8 @@ class Answers:
         content = said.content or {}
         if said.action != "accept":
             return
-        uses, caller, task_id = self._here.use_cases, self._caller, self._task_id
+        caller = await self._still()
+        uses, task_id = self._here.use_cases, self._task_id
         try:
             if kind == "approval" and isinstance(content.get("approve"), bool):
                 answer = ApprovalAnswer.model_validate({

@@ -24,8 +24,8 @@ from replan.server.shared import Credentials, Shared, nobody_asked
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-_CALLER = "replan.caller"
-"""Where a request keeps who has sent it."""
+_CREDENTIALS = "replan.credentials"
+"""Where a request keeps what it came with."""
 _LOOPBACK = ["127.0.0.1:*", "localhost:*", "[::1]:*"]
 PATH = "/mcp"
 MOST_SESSIONS = 1_000
@@ -102,15 +102,16 @@ class Mounted:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("client")
-        caller = await self._here.authenticate(Credentials.of(scope["headers"], peer[0] if peer else ""))
+        credentials = Credentials.of(scope["headers"], peer[0] if peer else "")
+        caller = await self._here.authenticate(credentials)
         # A session belongs to whoever has opened it.
         owner = AccessToken(
             token="", client_id=f"{caller.tenant}\n{caller.who}", scopes=[], subject=caller.who
         )
         await self._manager.handle_request(
-            {**scope, _CALLER: caller, "user": AuthenticatedUser(owner)}, receive, send
+            {**scope, _CREDENTIALS: credentials, "user": AuthenticatedUser(owner)}, receive, send
         )
 
     async def _caller_of(self, ctx: Context) -> Caller:
-        caller: Caller = ctx.request.scope[_CALLER]  # type: ignore[union-attr]
-        return caller
+        credentials: Credentials = ctx.request.scope[_CREDENTIALS]  # type: ignore[union-attr]
+        return await self._here.authenticate(credentials)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Awaitable, Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import mcp_types as types
@@ -45,7 +45,7 @@ log = logging.getLogger("replan.server")
 
 
 class Tools:
-    """The tools for one way in. `for_people`: whether a model is offered to hand on what a person has said."""
+    """The tools for one way in. `caller_of`: who calls now, `NotSignedIn` if that is nobody any more. `for_people`: whether a model is offered to hand on what a person has said."""
 
     def __init__(self, here: Shared, caller_of: CallerOf, *, for_people: bool = True) -> None:
         self._here = here
@@ -107,7 +107,7 @@ class Tools:
             caller = caller._replace(scopes=caller.scopes | {"read"})
         if params.name == "get_result":
             return _result(await outcome_of(self._here, caller, task_id))
-        answers = Answers(self._here, caller, self.carrying, task_id)
+        answers = Answers(self._here, caller, self.carrying, task_id, partial(self._caller_of, ctx))
         if before is not None:
             answers.in_vain |= before[1]
             await heard_again(params, answers)
@@ -116,7 +116,9 @@ class Tools:
             asker = AsksNow(ctx, answers) if ctx.session.can_send_request else AsksLater(answers)
         following = Following(self._here, caller, task_id, ctx.session.report_progress, asker)
         try:
-            return _result(await following.outcome(given.wait_secs, from_the_start=before is None and begun))
+            found = await following.outcome(given.wait_secs, from_the_start=before is None and begun)
+            await self._caller_of(ctx)  # a key may have been revoked meanwhile
+            return _result(found)
         except AskedLater as later:
             return asked(later.waiting, task_id, answers)
 
