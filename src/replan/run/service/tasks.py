@@ -215,8 +215,8 @@ class Service:
     async def shown(self, task_id: str, records: list[Record]) -> list[Record]:
         """Some of a task's records in the same way."""
         begins = bool(records) and records[0].seq == 1
-        known = self._in_clear_of_first(records) if begins else await self._in_clear_of(task_id)
-        heard = await known_here(self.parts, task_id)
+        first = records[:1] if begins else await self.parts.store.read(task_id, 0, 1)
+        known, heard = self._in_clear_of_first(first), await known_here(self.parts, task_id, first)
         return [_shown(record, known, heard) for record in records] if known.any or heard.any else records
 
     async def in_clear(self, task_id: str) -> bool:

@@ -7,7 +7,7 @@ it, next. What nobody can know, but everybody see, is never written: a key of a 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from replan.core.events import AnyEvent, ForkMade, QuestionAnswered, Record, TaskSubmitted
@@ -25,12 +25,15 @@ _WORDS = ("hint", "reason", "by")
 _VALUES = ("data", "output", "parameters")
 
 
-async def known_here(parts: Parts, task_id: str) -> KnownSecrets:
-    """What is known here to be secret of the task: to whoever drives it, or to whoever has given it or can have it."""
+async def known_here(parts: Parts, task_id: str, first: Sequence[Record] = ()) -> KnownSecrets:
+    """What is known here to be secret of the task: to whoever drives it, or to whoever has given it or can have it.
+
+    `first`: the first record of its log, where that is at hand.
+    """
     known = parts.under_way.secrets_of(task_id)
     if known is not None:
         return known
-    first = await parts.store.read(task_id, 0, 1)
+    first = first or await parts.store.read(task_id, 0, 1)
     if not first or not isinstance(request := first[0].event, TaskSubmitted):
         return parts.secrets
     created = (await parts.store.summary(task_id)).created
