@@ -82,6 +82,8 @@ class Following:
         how = Showing(mode="user", light=True)
         left = wait_secs
         with self._here.hub.watch(row, 0 if from_the_start else row.last_seq, _Light(how)) as watcher:
+            if from_the_start:
+                await self._tell_until(watcher, row.last_seq)
             while True:
                 if await self._stands_still():
                     return await self._now()
@@ -115,16 +117,28 @@ class Following:
         asked = self._asker.wants(await self._waits()) if self._asker is not None else []
         return not asked and not {one.kind for one in task.waiting_for} <= _BY_ITSELF
 
+    async def _tell_until(self, watcher: Watcher, seq: int) -> None:
+        """Tell what has come of it so far."""
+        while (events := await self._news(watcher)) is not None:
+            if any(event["seq"] >= seq for event in events):
+                return
+
     async def _until_it_may_wait(self, watcher: Watcher) -> bool:
         """Tell its progress until it may have come to stand still. False: the process is about to end."""
-        while (frames := await watcher.next()) is not None:
-            events: list[JsonObject] = [from_json(frame) for frame in frames]
-            for event in events:
-                if (told := self._story.after(event)) is not None:
-                    await self._tell(*told)
+        while (events := await self._news(watcher)) is not None:
             if any(event["type"] in _LOOK for event in events):
                 return True
         return not self._here.hub.stopped
+
+    async def _news(self, watcher: Watcher) -> list[JsonObject] | None:
+        """The next events, told by now; None: that was all."""
+        if (frames := await watcher.next()) is None:
+            return None
+        events: list[JsonObject] = [from_json(frame) for frame in frames]
+        for event in events:
+            if (told := self._story.after(event)) is not None:
+                await self._tell(*told)
+        return events
 
     async def _ask(self, waiting: list[WaitingTask], watcher: Watcher) -> None:
         assert self._asker is not None

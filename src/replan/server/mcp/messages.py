@@ -71,7 +71,7 @@ class WaitTask(OfTask, Waits):
 
 class ListTasks(Input):
     status: tuple[str, ...] = ()
-    """Only these: queued, running, waiting, succeeded, failed, cancelled, …"""
+    """Only these: queued, planning, executing, evaluating, reflecting, replanning, waiting, succeeded, failed, cancelled, timed_out."""
     session_id: str | None = None
     cursor: str | None = None
     """`next_cursor` of the page before."""
