@@ -238,4 +238,5 @@ def test_where_the_provider_does_not_answer_it_says_that_it_is_not_ready(tmp_pat
         ready = http.get("/ready")
         assert ready.status_code == 503
         assert not ready.json()["ready"]
+        assert issuer not in ready.text  # for the log
         assert http.get("/tasks", headers=bearer(key)).status_code == 200

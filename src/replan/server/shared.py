@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextvars
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from replan.config import Settings
+from replan.core.words import one_line
 from replan.errors import ReplanError
 from replan.run.access.callers import LOCAL, Caller
 from replan.run.access.use_cases import UseCases
@@ -18,6 +20,7 @@ from replan.server.streams.hub import Hub
 from replan.server.streams.sse import Sending
 from replan.server.telemetry.metrics import Metrics
 
+log = logging.getLogger("replan.server")
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
 """Of the call that is answered, for the log."""
 
@@ -97,12 +100,16 @@ class Shared:
         self.staying = Staying(self.authenticate)
 
     async def dependencies(self) -> list[Dependency]:
-        found = []
+        """How each stands. Why, where callers have to say who they are, is for the log: whoever asks this need not."""
+        found, anybody = [], self.authenticate is nobody_asked
         for name, check in self.checks.items():
             try:
                 await check()
             except ReplanError as error:
-                found.append(Dependency(name=name, ready=False, detail=str(error)))
+                why = one_line(str(error))
+                log.warning("not ready: %s: %s", name, why)
+                detail = why if anybody else "the log of the service says why"
+                found.append(Dependency(name=name, ready=False, detail=detail))
             else:
                 found.append(Dependency(name=name, ready=True))
         return found
