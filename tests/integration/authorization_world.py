@@ -11,7 +11,7 @@ from replan.run.access.callers import SCOPES, Caller, Scope
 from replan.server.auth.keys import create_key, new_key
 
 ACME, GLOBEX = "acme", "globex"
-VICTIM, NOBODYS = "victim", "nobodys"
+VICTIM, NOBODYS = f"{ACME}:victim", f"{ACME}:nobodys"
 """A task of acme that waits for a person's yes, and one that is not there."""
 OWNER = Caller("key:own", ACME)
 BAD = (None, "revoked", "expired", "unknown", "wrong secret", "a token")

@@ -212,3 +212,30 @@ async def test_who_did_it_stands_in_the_log(quick: World) -> None:
     by = {one.type: one.event.by for one in await quick.replan.history(task_id) if hasattr(one.event, "by")}
     assert by["task_submitted"] == "key:ann"
     assert by["approval_resolved"] == "sub:eve"
+
+
+async def test_an_id_of_ones_own_choosing_is_nobody_elses_affair(there: World) -> None:
+    """Whoever chooses an id learns nothing of another tenant's, and takes it away from nobody."""
+    mine = await there.submit(PLAIN, ANN, task_id="job-1")
+    other = await there.submit(ASKED, BOB, task_id="job-1")
+    assert (mine.new, other.new) == (True, True)
+    assert (mine.task_id, other.task_id) == ("acme:job-1", "globex:job-1")
+    for name in ("job-1", "acme:job-1"):
+        assert (await there.cases.task(ANN, name)).task_id == "acme:job-1"
+        assert not (await there.submit(PLAIN, ANN, task_id=name)).new
+    with pytest.raises(TaskNotFound):
+        await there.cases.task(BOB, "acme:job-1")
+    assert (await there.submit(PLAIN, BOB, task_id="acme:job-1")).task_id == "globex:acme:job-1"
+    await there.done("job-1", ANN)
+    forked = await there.cases.fork(ANN, "job-1", r.ForkRequest(judge=True, task_id="job-2"))
+    assert forked.task_id == "acme:job-2"
+    assert {one.task_id for one in (await there.cases.tasks(KEEPER)).items} >= {"acme:job-1", "globex:job-1"}
+    assert (await there.cases.task(KEEPER, "globex:job-1")).tenant == "globex"
+    with pytest.raises(TaskNotFound):
+        await there.cases.task(KEEPER, "job-1")
+    for odd in ("a/b", "x" * 128, "", "-a"):
+        with pytest.raises((InputError, ValueError)):
+            await there.submit(PLAIN, ANN, task_id=odd)
+    late = await there.submit(PLAIN, ANN, context={"previous_task_id": "job-1"})
+    first = (await there.replan.history(late.task_id))[0].event
+    assert first.context["previous_task_id"] == "acme:job-1"  # type: ignore[union-attr]

@@ -227,7 +227,7 @@ async def test_whoever_may_make_a_call_gets_to_it(front: Front) -> None:
     """What comes of it may be anything but a refusal: there is no such approval, the task has ended, and so on."""
     for number, (name, row) in enumerate(ROWS.items()):
         for key in ("keeper",) if row.keepers else (f"only {row.scope}", "admin", "keeper"):
-            own = f"own-{number}-{key.replace(' ', '-')}"
+            own = f"acme:own-{number}-{key.replace(' ', '-')}"
             if front.calls[name].of_a_task:
                 await waiting_task(front.there, own)
             answer = await front.make(name, key, own)

@@ -218,7 +218,7 @@ async def test_only_whoever_keeps_the_service_may_ask_for_another_tenant(front: 
 async def test_whoever_may_make_a_call_gets_to_it(front: Front) -> None:
     for number, (call, row) in enumerate(ROWS.items()):
         for key in (f"only {row.scope}", "admin", "keeper"):
-            own = f"own-{number}-{key.replace(' ', '-')}"
+            own = f"acme:own-{number}-{key.replace(' ', '-')}"
             if row.of_a_task:
                 await waiting_task(front.served.there, own)
             said = await front.make(call, key, own)

@@ -179,7 +179,7 @@ async def test_whoever_may_call_a_tool_gets_to_it(front: Front) -> None:
             OWNER._replace(scopes=frozenset({scope})),
             OWNER._replace(scopes=frozenset({"admin"})),
         ):
-            own = f"own-{number}-{len(front.callers)}"
+            own = f"acme:own-{number}-{len(front.callers)}"
             if given is None:
                 await waiting_task(front.there, own)
             said = await front.told(tool, caller, own)

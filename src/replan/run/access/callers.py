@@ -51,6 +51,11 @@ def need(caller: Caller, scope: Scope) -> None:
         raise NotAllowed(f"this needs the scope {scope!r} ({_MEANS[scope]}); the key or token has: {has}")
 
 
+def reader(caller: Caller) -> Caller:
+    """Whoever may act on a task is shown what came of it."""
+    return caller._replace(scopes=caller.scopes | {"read"})
+
+
 def checked_scopes(scopes: Iterable[str]) -> frozenset[Scope]:
     """`InputError` names what is no scope."""
     wanted = frozenset(scopes)

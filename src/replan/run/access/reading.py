@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine, Sequence
 from typing import Any, get_args
 
@@ -15,6 +16,7 @@ from replan.ports import Store, TaskSummary
 from replan.run.access.callers import Caller
 from replan.run.access.estimates import Estimates, critical_path
 from replan.run.access.ports import Driver
+from replan.run.access.submitting import own_name
 from replan.run.access.views import Page, PlanView, StepView, TaskRow, TaskView
 from replan.run.service.results import step_of, step_result, waiting_for
 from replan.run.service.tasks import Service
@@ -38,16 +40,23 @@ def row(summary: TaskSummary, caller: Caller) -> TaskRow:
 STATUSES: tuple[str, ...] = get_args(TaskStatus)
 
 
+async def own(store: Store, caller: Caller, task_id: str) -> TaskSummary:
+    """The row of a task of the caller's, by its id or by the one that the caller has chosen; `TaskNotFound`, also of another's."""
+    for name in dict.fromkeys((task_id, own_name(caller, task_id))):
+        with contextlib.suppress(TaskNotFound):
+            if not task_id_problem(name):
+                found = await store.summary(name)
+                if found.tenant == caller.tenant or caller.sees_all:
+                    return found
+    raise TaskNotFound(task_id[:200], where="this service")
+
+
 async def check_cursor(store: Store, caller: Caller, cursor: str) -> None:
     """A cursor is the id of a task of the caller's, which may be gone meanwhile."""
-    try:
-        there = None if task_id_problem(cursor) else (await store.summary(cursor)).tenant
-    except TaskNotFound:
-        there = None
-    if there is None or (there != caller.tenant and not caller.sees_all):
-        raise InputError(
-            f"cursor {cursor!r:.80}: no page ends there (any more): begin anew, without a cursor"
-        )
+    with contextlib.suppress(TaskNotFound):
+        if (await own(store, caller, cursor)).task_id == cursor:
+            return
+    raise InputError(f"cursor {cursor!r:.80}: no page ends there (any more): begin anew, without a cursor")
 
 
 async def rows(

@@ -64,7 +64,8 @@ class SubmitRequest(Body):
     metadata: Json = {}
     context: SubmitContext = SubmitContext()
     task_id: TaskId | None = None
-    """Of the caller's choosing: the same id with the same request is the same task."""
+    """Of the caller's choosing: the same id with the same request is the same task. Of a tenant it stands under its name
+    (`acme:job-1`), and either names it."""
     options: SubmitOptions = SubmitOptions()
     secrets: dict[str, SecretStr] = {}
     """Metadata that is stored and shown nowhere. Only the process that takes the request has it."""

@@ -1,19 +1,38 @@
-"""What becomes of a request before it is a task."""
+"""What becomes of a request before it is a task: its id."""
 
 from __future__ import annotations
 
 import hashlib
 
+from replan.core.ids import task_id_problem
 from replan.errors import InputError
 from replan.run.access.callers import Caller
 from replan.run.access.requests import SubmitRequest
 
 
-def with_key(caller: Caller, request: SubmitRequest, key: str) -> SubmitRequest:
-    """The request with the id that this key of the tenant stands for."""
+def own_name(caller: Caller, task_id: str) -> str:
+    """The id as the service has it: one that a tenant has chosen stands under its name, so that nobody learns of another's, or
+    takes it away."""
+    begins = f"{caller.tenant}:"
+    return task_id if not caller.tenant or task_id.startswith(begins) else begins + task_id
+
+
+def chosen_name(caller: Caller, task_id: str | None) -> str | None:
+    """The same of an id that is chosen now; `InputError` for what can be none."""
+    if task_id is None:
+        return None
+    if problem := task_id_problem(task_id) or task_id_problem(name := own_name(caller, task_id)):
+        raise InputError(problem)
+    return name
+
+
+def named(caller: Caller, request: SubmitRequest, key: str | None) -> SubmitRequest:
+    """The request with the id that the caller has chosen, or that this key of the tenant stands for."""
+    if key is None:
+        return request.model_copy(update={"task_id": chosen_name(caller, request.task_id)})
     if request.task_id is not None:
         raise InputError("give task_id or an Idempotency-Key, not both: either names the task")
     if not 1 <= len(key) <= 200 or not key.isprintable():
         raise InputError("an Idempotency-Key has 1 to 200 printable characters")
-    named = hashlib.sha256(f"{caller.tenant}\n{key}".encode()).hexdigest()
-    return request.model_copy(update={"task_id": f"task_{named[:32]}"})
+    digest = hashlib.sha256(f"{caller.tenant}\n{key}".encode()).hexdigest()
+    return request.model_copy(update={"task_id": f"task_{digest[:32]}"})

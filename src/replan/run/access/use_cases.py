@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from replan.core.events import Record
-from replan.core.ids import task_id_problem
 from replan.core.report.result import TaskResult
 from replan.core.state.task import ENDED, State
 from replan.errors import (
@@ -22,7 +21,7 @@ from replan.errors import (
 )
 from replan.ports import TaskSummary
 from replan.run.access import acting, catalogue, outputs, people, previewing, reading, submitting
-from replan.run.access.callers import Caller, Scope, need
+from replan.run.access.callers import Caller, Scope, need, reader
 from replan.run.access.limits import Quotas
 from replan.run.access.ports import Driver
 from replan.run.access.requests import (
@@ -80,8 +79,7 @@ class UseCases:
         need(caller, "run")
         if request.dry_run:
             raise InputError("dry_run plans and stores nothing: it is answered by `preview`")
-        if idempotency_key is not None:
-            request = submitting.with_key(caller, request, idempotency_key)
+        request = submitting.named(caller, request, idempotency_key)
         load = self._driver.load()
         if load.queued >= load.most_queued and not await self._is_there(caller, request.task_id):
             raise TooMany(
@@ -108,7 +106,8 @@ class UseCases:
         return await previewing.preview(await self._service.planned(wanted), wanted, self._service.parts)
 
     async def fork(self, caller: Caller, task_id: str, request: ForkRequest) -> Submitted:
-        await self._own(caller, task_id, "run")
+        task_id = await self._name(caller, task_id, "run")
+        request = request.model_copy(update={"task_id": submitting.chosen_name(caller, request.task_id)})
         async with self._room(caller, request.task_id, request.options) as options:
             forked, new = await self._driver.fork(task_id, acting.forking(request, caller.who), options)
         summary = await self._service.parts.store.summary(forked)
@@ -135,22 +134,22 @@ class UseCases:
 
     async def task(self, caller: Caller, task_id: str) -> TaskView:
         summary = await self._own(caller, task_id, "read")
-        return reading.task_view(summary, await self._state(task_id, summary), caller)
+        return reading.task_view(summary, await self._state(summary.task_id, summary), caller)
 
     async def result(self, caller: Caller, task_id: str, *, wait_secs: float = 0.0) -> TaskResult:
         """What the task has come to. `TaskNotDone` if it has not ended, also after so many seconds."""
         summary = await self._own(caller, task_id, "read")
         if summary.status not in ENDED and wait_secs > 0:
             secs = min(wait_secs, MOST_WAIT_SECS)
-            await reading.until_it_ends(self._service, self._driver, task_id, secs)
-            summary = await self._service.parts.store.summary(task_id)
+            await reading.until_it_ends(self._service, self._driver, summary.task_id, secs)
+            summary = await self._service.parts.store.summary(summary.task_id)
         if summary.status not in ENDED:
-            raise TaskNotDone(task_id, summary.status)
-        return await self._service.result(task_id)
+            raise TaskNotDone(summary.task_id, summary.status)
+        return await self._service.result(summary.task_id)
 
     async def events(self, caller: Caller, task_id: str, *, after: int = 0, limit: int = 100) -> list[Record]:
         """A page of the log, as it may be shown."""
-        await self._own(caller, task_id, "read")
+        task_id = await self._name(caller, task_id, "read")
         return await reading.events(self._service, task_id, min(max(after, 0), 2**53), _at_once(limit))
 
     async def may_watch(self, caller: Caller, task_id: str) -> TaskSummary:
@@ -158,7 +157,7 @@ class UseCases:
         return await self._own(caller, task_id, "read")
 
     async def plans(self, caller: Caller, task_id: str) -> list[PlanView]:
-        await self._own(caller, task_id, "read")
+        task_id = await self._name(caller, task_id, "read")
         return await reading.plans(self._service, task_id)
 
     async def plan(self, caller: Caller, task_id: str, version: int) -> PlanView:
@@ -169,19 +168,19 @@ class UseCases:
         return found[version]
 
     async def step(self, caller: Caller, task_id: str, step_id: str) -> StepView:
-        await self._own(caller, task_id, "read")
+        task_id = await self._name(caller, task_id, "read")
         return await reading.step(self._service, await self._state(task_id), step_id)
 
     async def output(
         self, caller: Caller, task_id: str, step_id: str, *, item: int | None = None, offset: int = 0
     ) -> OutputPiece:
         """A piece of a step's output, as JSON text or as the text of a file; `item`: of one item of a `for_each`, from 1."""
-        await self._own(caller, task_id, "read")
+        task_id = await self._name(caller, task_id, "read")
         return await outputs.output(self._service, await self._state(task_id), step_id, item, offset)
 
     async def artifact(self, caller: Caller, task_id: str, artifact_id: str) -> outputs.Content:
         """A large output or a file as it is kept, in pieces."""
-        await self._own(caller, task_id, "read")
+        task_id = await self._name(caller, task_id, "read")
         return await outputs.artifact(self._service, await self._state(task_id), artifact_id)
 
     async def waiting(
@@ -196,89 +195,82 @@ class UseCases:
     async def waits(self, caller: Caller, task_id: str) -> list[WaitingTask]:
         """What one task waits for from people."""
         summary = await self._own(caller, task_id, "read")
-        return people.of_people(summary, await self._state(task_id, summary))
+        return people.of_people(summary, await self._state(summary.task_id, summary))
 
     async def approval(self, caller: Caller, task_id: str, approval_id: str) -> WaitingTask:
         """A call that waits for a yes, its large values whole."""
         summary = await self._own(caller, task_id, "read")
-        return await people.approval(self._service, summary, await self._state(task_id, summary), approval_id)
+        state = await self._state(summary.task_id, summary)
+        return await people.approval(self._service, summary, state, approval_id)
 
     # ── act ──
 
     async def cancel(self, caller: Caller, task_id: str, reason: str = "") -> TaskView:
-        await self._own(caller, task_id, "run")
+        task_id = await self._name(caller, task_id, "run")
         await self._driver.cancel(task_id, reason, caller.who)
-        return await self.task(_reader(caller), task_id)
+        return await self.task(reader(caller), task_id)
 
     async def pause(self, caller: Caller, task_id: str, request: PauseRequest) -> TaskView:
-        await self._own(caller, task_id, "run")
+        task_id = await self._name(caller, task_id, "run")
         await self._service.pause(task_id, reason=request.reason, by=caller.who, now=request.now)
-        return await self.task(_reader(caller), task_id)
+        return await self.task(reader(caller), task_id)
 
     async def resume(self, caller: Caller, task_id: str, reason: str = "") -> TaskView:
-        await self._own(caller, task_id, "run")
+        task_id = await self._name(caller, task_id, "run")
         await self._driver.unpause(task_id, reason, caller.who)
-        return await self.task(_reader(caller), task_id)
+        return await self.task(reader(caller), task_id)
 
     async def hint(self, caller: Caller, task_id: str, request: HintRequest) -> TaskView:
-        await self._own(caller, task_id, "run")
+        task_id = await self._name(caller, task_id, "run")
         await self._service.hint(task_id, request.text, by=caller.who)
-        await self._driver.go_on(task_id)
-        return await self.task(_reader(caller), task_id)
+        return await self._gone_on(caller, task_id)
 
     async def retry(self, caller: Caller, task_id: str, step_id: str, reason: str = "") -> TaskView:
-        await self._own(caller, task_id, "run")
+        task_id = await self._name(caller, task_id, "run")
         step_of(await self._state(task_id), step_id)
         await self._service.retry_step(task_id, step_id, reason=reason, by=caller.who)
-        await self._driver.go_on(task_id)
-        return await self.task(_reader(caller), task_id)
+        return await self._gone_on(caller, task_id)
 
     async def judge(self, caller: Caller, task_id: str, request: JudgeRequest) -> TaskView:
-        await self._own(caller, task_id, "run")
+        task_id = await self._name(caller, task_id, "run")
         await self._service.judge_again(task_id, hint=request.hint, by=caller.who)
-        await self._driver.go_on(task_id)
-        return await self.task(_reader(caller), task_id)
+        return await self._gone_on(caller, task_id)
 
     async def skip(self, caller: Caller, task_id: str, step_id: str) -> TaskView:
-        await self._own(caller, task_id, "run")
+        task_id = await self._name(caller, task_id, "run")
         raise NotBuilt("a step cannot be skipped by a person yet; give a hint, or fork with another plan")
 
     async def settle(self, caller: Caller, task_id: str, step_id: str, request: SettleRequest) -> TaskView:
         """Say what became of the step's call that is in doubt."""
-        await self._own(caller, task_id, "run")
+        task_id = await self._name(caller, task_id, "run")
         await acting.settle(self._service, await self._state(task_id), step_id, request, caller.who)
-        await self._driver.go_on(task_id)
-        return await self.task(_reader(caller), task_id)
+        return await self._gone_on(caller, task_id)
 
     async def approve(
         self, caller: Caller, task_id: str, approval_id: str, request: ApprovalAnswer
     ) -> TaskView:
         """Yes or no to a call. A yes gives the hash of what was shown; `AnsweredBefore` says who was faster."""
-        await self._own(caller, task_id, "approve")
+        task_id = await self._name(caller, task_id, "approve")
         await acting.approve(self._service, await self._state(task_id), approval_id, request, caller.who)
-        await self._driver.go_on(task_id)
-        return await self.task(_reader(caller), task_id)
+        return await self._gone_on(caller, task_id)
 
     async def answer(
         self, caller: Caller, task_id: str, question_id: str, request: QuestionAnswer
     ) -> TaskView:
-        await self._own(caller, task_id, "approve")
+        task_id = await self._name(caller, task_id, "approve")
         await acting.answer(self._service, await self._state(task_id), question_id, request, caller.who)
-        await self._driver.go_on(task_id)
-        return await self.task(_reader(caller), task_id)
+        return await self._gone_on(caller, task_id)
 
     async def signal(self, caller: Caller, task_id: str, request: SignalRequest) -> bool:
         """Tell a task what it waits for from outside; False if it knew that."""
-        await self._own(caller, task_id, "run")
+        task_id = await self._name(caller, task_id, "run")
         told = await self._service.signal(task_id, request.token, request.data, caller.who)
         await self._driver.go_on(task_id)
         return told
 
     async def review(self, caller: Caller, task_id: str, version: int) -> TaskView:
-        await self._own(caller, task_id, "approve")
-        raise NotBuilt(
-            "plans cannot be held for a review yet; submit with dry_run to see a plan before it runs"
-        )
+        task_id = await self._name(caller, task_id, "approve")
+        raise NotBuilt("plans cannot be held for a review yet; submit with dry_run to see one first")
 
     # ── catalogue ──
 
@@ -309,18 +301,22 @@ class UseCases:
     async def _own(self, caller: Caller, task_id: str, scope: Scope) -> TaskSummary:
         """The task's row. One of another tenant is not there, word for word."""
         need(caller, scope)
-        try:
-            summary = None if task_id_problem(task_id) else await self._service.parts.store.summary(task_id)
-        except TaskNotFound:
-            summary = None
-        if summary is None or (summary.tenant != caller.tenant and not caller.sees_all):
-            raise TaskNotFound(task_id[:200], where="this service") from None
-        return summary
+        return await reading.own(self._service.parts.store, caller, task_id)
+
+    async def _name(self, caller: Caller, task_id: str, scope: Scope) -> str:
+        """Its id, where the caller may name it in short."""
+        return (await self._own(caller, task_id, scope)).task_id
+
+    async def _gone_on(self, caller: Caller, task_id: str) -> TaskView:
+        await self._driver.go_on(task_id)
+        return await self.task(reader(caller), task_id)
 
     async def _wanted(self, caller: Caller, request: SubmitRequest) -> Submission:
-        earlier = request.context.previous_task_id
-        if earlier is not None:
-            await self._own(caller, earlier, "run")
+        context = request.context
+        if context.previous_task_id is not None:
+            earlier = await self._name(caller, context.previous_task_id, "run")
+            context = context.model_copy(update={"previous_task_id": earlier})
+            request = request.model_copy(update={"context": context})
         return self._driver.request(request, tenant=caller.tenant, by=caller.who)
 
     @contextlib.asynccontextmanager
@@ -351,8 +347,3 @@ class UseCases:
 
 def _at_once(limit: int) -> int:
     return min(max(limit, 1), MOST_AT_ONCE)
-
-
-def _reader(caller: Caller) -> Caller:
-    """Whoever may act on a task is shown what came of it."""
-    return caller._replace(scopes=caller.scopes | {"read"})

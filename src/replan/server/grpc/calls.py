@@ -52,11 +52,6 @@ def submission(message: Any) -> tuple[SubmitRequest, str | None]:
     return body(SubmitRequest, {**values, "context": {**more, **context}}), key
 
 
-def reader(caller: Caller) -> Caller:
-    """Whoever submits a task may see what becomes of it."""
-    return caller._replace(scopes=caller.scopes | {"read"})
-
-
 def after_of(message: Any) -> int:
     return _count(message, "after", 0)
 

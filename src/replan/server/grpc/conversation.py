@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from replan.run.access.callers import Caller
+from replan.run.access.callers import Caller, reader
 from replan.run.access.views import Submitted, TaskView
 from replan.server.carrying import Carrying
-from replan.server.grpc.calls import SAID, UNARY, after_of, reader, showing, submission, task_of
+from replan.server.grpc.calls import SAID, UNARY, after_of, showing, submission, task_of
 from replan.server.grpc.messages import Misfit, filled, pb, read
 from replan.server.grpc.statuses import status_of
 from replan.server.grpc.watching import event_frames

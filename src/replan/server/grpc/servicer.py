@@ -12,9 +12,9 @@ import grpc.aio
 
 from replan.core.words import one_line
 from replan.errors import ReplanError
-from replan.run.access.callers import Caller
+from replan.run.access.callers import Caller, reader
 from replan.server.carrying import Carrying
-from replan.server.grpc.calls import UNARY, Unary, after_of, reader, showing, submission, task_of
+from replan.server.grpc.calls import UNARY, Unary, after_of, showing, submission, task_of
 from replan.server.grpc.conversation import Conversation
 from replan.server.grpc.messages import Misfit, encoder, pb, read
 from replan.server.grpc.statuses import Refused, Status, status, status_of
