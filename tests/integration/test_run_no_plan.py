@@ -102,7 +102,7 @@ def test_steps_that_cannot_be_read_are_no_plan_without_steps(steps: Any) -> None
 
 
 @pytest.mark.parametrize(
-    "said", [{"cannot": "it is hard"}, {"cannot": "No obstacle."}, {"ask_first": "No question."}]
+    "said", [{"cannot": "it is hard"}, {"cannot": "No money."}, {"ask_first": "No question but one."}]
 )
 def test_a_plan_that_declines_and_does_is_sent_back_with_the_field_to_leave_out(said: Any) -> None:
     both = {**plan(step("a", "sms")), **said}
@@ -112,7 +112,7 @@ def test_a_plan_that_declines_and_does_is_sent_back_with_the_field_to_leave_out(
     assert f"leave `{name}` out or write null" in ran.events("plan_rejected")[0].violations[0]
 
 
-@pytest.mark.parametrize("empty", ["", None, "none", "null", "no"])
+@pytest.mark.parametrize("empty", ["", None, "none", "null", "no", "No obstacle.", "No question."])
 def test_an_empty_word_declines_nothing(empty: str | None) -> None:
     ran = run({"execution_plan": {**plan(step("a", "sms")), "cannot": empty, "ask_first": empty}}).check()
     assert ran.result.is_success

@@ -56,3 +56,145 @@ def test_a_plan_is_run_at_once_beside_words_that_there_is_no_question_and_no_obj
 )
 def test_words_that_begin_like_those_and_say_more_are_heard(words: str) -> None:
     assert outcome(planned({**PAY, "ask_first": words})) == ("waiting", 2, 0)
+
+
+# ── diagnoses, reflections and judgements ─────────────────────────────────────
+
+QUESTION = "Which of the two Bobs is meant?"
+REPLAN = {"root_cause_category": "unknown", "root_cause": "two Bobs", "is_recoverable": True}
+AT_ONCE = {**REPLAN, "suggested_action": {"type": "replan", "data": {"advice": "pay again"}}}
+HANDED_ON = {**REPLAN, "suggested_action": {"type": "trigger_overall_reflection", "data": {}}}
+NO_OTHER = {"problem_nature": "parameters", "should_replan": False, "reflection_text": "not clear"}
+
+
+def diagnosed(diagnosis: Any, overall: Any = NO_OTHER) -> Ran:
+    """What became of a task whose only payment fails, and is diagnosed so."""
+
+    async def main() -> Ran:
+        tools = {"pay": FakeTool(output="paid", effect="once", fail=["there is no such Bob"])}
+        made = await bench(
+            tools,
+            {
+                "execution_plan": plan(step("q", "pay", parameters={"to": "Bob"})),
+                "step_reflection": diagnosis,
+                "evaluation": verdict(),
+                "overall_reflection": overall,
+            },
+        )
+        return await made.run(PAY, evaluation="model", interactive=True)
+
+    return virtual_time(main())
+
+
+def asked_of_the_reflector(ran: Ran) -> str:
+    return next(one.turns[0].text for one in ran.model.requests if one.schema_name == "overall_reflection")
+
+
+def waits_for(ran: Ran) -> tuple[str, str]:
+    (open_question,) = ran.events("question_asked")
+    return open_question.text, open_question.background
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"ask_first": QUESTION},
+        {"clarification_needed": QUESTION},
+        {"user_question": [QUESTION]},
+        {"suggested_action": {**AT_ONCE["suggested_action"], "question": QUESTION}},  # type: ignore[dict-item]
+        {"suggested_action": {"type": "replan", "data": {"advice": "pay again", "ask_first": QUESTION}}},
+    ],
+    ids=str,
+)
+def test_another_plan_beside_a_question_goes_back_and_is_then_put_to_a_person(beside: Any) -> None:
+    ran = diagnosed({**AT_ONCE, **beside})
+    assert (ran.result.status, ran.model.calls["step_reflection"]) == ("waiting", 2)
+    assert len(ran.source.effects) == 0
+    assert QUESTION in asked_of_the_reflector(ran)
+    text, background = waits_for(ran)
+    assert QUESTION in text + background
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"cannot": "this is a fraud"},
+        {"requires_approval": True},
+        {"status": "rejected"},
+        {"decision": "do not retry"},
+        {"approval_status": "pending"},
+        {"should_replan": False},
+        {"suggested_action": {"type": "replan", "when": "Ann agrees"}},
+    ],
+    ids=str,
+)
+def test_nor_is_another_plan_made_beside_a_no(beside: Any) -> None:
+    ran = diagnosed({**AT_ONCE, **beside})
+    assert (ran.result.status, ran.model.calls["step_reflection"]) == ("waiting", 2)
+    assert len(ran.source.effects) == 0
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {},
+        {"is_recoverable": False, "confidence": 0, "should_retry": False},
+        {"error": "there is no such Bob", "status": "failed"},
+        {"ask_first": "not needed", "requires_approval": False, "approval_status": "approved"},
+    ],
+    ids=str,
+)
+def test_another_plan_costs_no_further_request_beside_what_tells_of_the_failure(beside: Any) -> None:
+    ran = diagnosed({**AT_ONCE, **beside}).check()
+    assert (ran.result.status, ran.model.calls["step_reflection"]) == ("succeeded", 1)
+
+
+@pytest.mark.parametrize(
+    "diagnosis",
+    [
+        {**HANDED_ON, "question": QUESTION},
+        {**REPLAN, "suggested_action": {"type": "ask_user", "question": QUESTION}},
+        {**HANDED_ON, "root_cause": QUESTION},
+        {**HANDED_ON, "alternative_solutions": [QUESTION]},
+    ],
+    ids=str,
+)
+def test_what_a_diagnosis_asks_reaches_the_overall_reflection_and_the_person(diagnosis: Any) -> None:
+    ran = diagnosed(diagnosis)
+    assert ran.model.calls["step_reflection"] == 1
+    assert QUESTION in asked_of_the_reflector(ran)
+    assert QUESTION in "".join(waits_for(ran))
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"ask_first": QUESTION},
+        {"questions": [QUESTION]},
+        {"user_question": QUESTION},
+        {"message": QUESTION},
+        {"ask": True, "question": QUESTION},
+        {"ask": {"question": QUESTION}},
+        {"ask": json.dumps({"question": QUESTION})},
+        {"replanning_strategy": {"type": "ask_user", "question": QUESTION}},
+        {"replanning_strategy": {"type": "ask_user", "data": {"question": QUESTION}}},
+    ],
+    ids=str,
+)
+def test_a_reflection_that_makes_no_other_round_asks_in_whatever_field_it_asks(beside: Any) -> None:
+    ran = diagnosed(HANDED_ON, {**NO_OTHER, **beside})
+    assert ran.model.calls["overall_reflection"] == 1
+    assert waits_for(ran)[0] == QUESTION
+
+
+def test_that_something_is_to_be_asked_is_no_question_by_itself() -> None:
+    assert waits_for(diagnosed(HANDED_ON, {**NO_OTHER, "ask": True}))[0] == "How is the task to go on?"
+
+
+@pytest.mark.parametrize(
+    "field", ["ask_first", "question", "reasoning", "comments", "cannot", "final_output"]
+)
+def test_all_that_a_judge_says_with_its_no_reaches_the_reflector_and_the_person(field: str) -> None:
+    ran = planned(PAY, evaluation={**verdict(10), field: QUESTION}, overall_reflection=NO_OTHER)
+    assert QUESTION in asked_of_the_reflector(ran)
+    assert QUESTION in "".join(waits_for(ran))

@@ -148,7 +148,7 @@ def test_a_judgement_names_the_score_that_is_needed_and_an_unjudged_task_why() -
     evaluation = state.evaluation.evaluation if state.evaluation else None
     assert evaluation is not None
     failure = explain.judged_failed(state, evaluation)
-    assert failure.reason == "the result was judged 42 of 100, and 80 is needed"
+    assert failure.reason == "the result was judged 42 of 100, and 80 is needed: too short"
     assert (failure.root_causes, failure.advice) == (("too short",), ("Say more",))
     unjudged = explain.unjudged(state_of([*ALL_DONE, UNJUDGED]))
     assert unjudged.reason == "the result could not be judged: the judge answered nonsense"
@@ -189,7 +189,7 @@ def test_a_limit_does_not_make_forget_what_had_failed() -> None:
             "steps", {"failures": ("b", "c", "d")}, "not all of the plan was done: b (and 2 more)", id="more of them",
         ),
         pytest.param(
-            "model", {"failures": ("too short",)}, "the result was judged 0 of 100, and 80 is needed", id="by a score",
+            "model", {"failures": ("too short",)}, "the result was judged 0 of 100, and 80 is needed: too short", id="by a score",
         ),
         pytest.param(
             "model", {"failures": ("too short",), "wrong_results": ("8611 m is K2",)},

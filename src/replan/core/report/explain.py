@@ -162,7 +162,7 @@ def judged_failed(state: State, evaluation: Evaluation) -> Failure:
         why = f"by its plan this was still to be planned: {_cut(more)}" if more else "a step had failed"
         reason = f"{judged}, and {why}"
     else:
-        first = (*wrong, *missing)[:1]
+        first = (*wrong, *missing, *evaluation.failures)[:1]
         reason = f"{judged}, and {enough:g} is needed" + "".join(f": {_cut(cause)}" for cause in first)
     hint = (
         "Look at the steps that gave what is wrong: a tool may be at fault, or what it was given."

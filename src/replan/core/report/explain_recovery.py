@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
+from replan.core.data.taken_back import asks
 from replan.core.events import PlanningStopped, StepReflected
 from replan.core.recovery.guard import must_stop
 from replan.core.report.explain import (
@@ -33,6 +34,8 @@ def needs_a_person(state: State) -> Failure:
     causes = reflection.root_causes if reflection is not None else ()
     advice: list[str] = [reflection.ask] if reflection is not None and reflection.ask else []
     advice += [] if reflection is None else reflection.improvement_suggestions[:3]
+    if state.escalation is not None and any(map(asks, state.escalation.reason.split("; "))):  # of a diagnosis
+        advice.append(beginning(one_line(state.escalation.reason)))
     reason = known.reason
     if state.word == "stop":
         reason += "; a person has said stop"

@@ -10,7 +10,6 @@ from typing import Any
 
 from replan.core.data.for_readers import NOTHING
 from replan.core.data.spellings import same
-from replan.core.plan.fields import STEP_FIELDS as PLAN_STEP_FIELDS
 from replan.core.reflection import ACTION_TYPES, RETRIES, ActionType
 from replan.core.types import JsonObject, ToolSpec
 from replan.reasoning.prompting.read_values import fold, opened, truth
@@ -50,17 +49,6 @@ ACTION_FIELDS = {
 """Of the action itself. A `name` or a `kind` is its type only where it names one."""
 _MAY_NAME = ("name", "kind")
 TOOL_ID = ("tool", "tool_name", "name", "id", "new_tool", "new_tool_id")
-WANTING_A_YES = frozenset((
-    "requires_approval", *PLAN_STEP_FIELDS["requires_approval"], "requires_confirmation", "needs_confirmation", "confirmation_required",
-    "requires_human", "needs_human", "human_required", "requires_human_approval", "human_intervention_required",
-))  # fmt: skip
-"""Where one of these says anything, a person has to agree first."""
-CONDITIONS = WANTING_A_YES | {"when", *PLAN_STEP_FIELDS["when"]}
-"""What a step may be bound to; a retry or another round is made at once, so beside one it says that it is not meant so."""
-STOPPING = frozenset(
-    {"abort", "stop", "give_up", "halt", "cancel", "terminate", "escalate", "no_replan", "do_not_replan"}
-)
-"""Where one of these is true, nothing is to be done any more."""
 GIVING_UP = {
     "stop", "abort", "give_up", "ask_user", "ask", "fail", "none", "cancel", "terminate", "end", "escalate",
     "skip", "skip_step", "ask_human", "ask_person", "manual_intervention", "user_intervention", "wait",

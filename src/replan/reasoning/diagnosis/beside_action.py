@@ -14,18 +14,16 @@ from replan.core.types import JsonObject
 from replan.reasoning.diagnosis.action_names import (
     ACTION_FIELDS,
     ACTIONS,
-    CONDITIONS,
     PARAMETERS,
     STEP_FIELDS,
-    STOPPING,
     TOOL_ID,
-    WANTING_A_YES,
     action_in,
     names_another,
     word_and_data,
 )
 from replan.reasoning.diagnosis.cause import OUTSIDE, category, confidence
 from replan.reasoning.diagnosis.read_settlement import HAPPENED, beside_settlement, happened_in
+from replan.reasoning.prompting.noes import CONDITIONS, STOPPING, asks_first, says_no, wants_leave
 from replan.reasoning.prompting.read_values import fold, inside, named, opened, spoken, text, truth
 
 CALLING: frozenset[ActionType] = RETRIES | {"repair_step"}
@@ -36,6 +34,8 @@ WORDS: dict[ActionType, str] = {
     "trigger_overall_reflection": "summary",
 }
 """Actions whose data are one text, and what it is called."""
+_SHOWN = 500
+"""Characters of what is asked, or said: it is handed on."""
 TEXT_NAMES = ("hint", "advice", "summary", "reason", "text", "message", "description", "instructions")
 _RECOVERABLE = {"is_recoverable", *STEP_FIELDS["is_recoverable"]}
 _CONFIDENCE = {"confidence", *STEP_FIELDS["confidence"]}
@@ -47,12 +47,19 @@ def beside_a_step(answer: Any) -> Sequence[str]:
 
 
 def beside_action(answer: JsonObject) -> Beside:
-    """What is said beside an action that makes a call or settles one: of the diagnosis, of its action, and of its data."""
+    """What is said beside an action that makes a call, settles one, or has another plan made: of the diagnosis, of its action, and of its data."""
     raw = action_in(named(answer, STEP_FIELDS).get("suggested_action"))
     word, data = word_and_data(raw, answer)
     kind, data = ACTIONS.get(fold(word)), opened(data)
     if kind == "settle_outcome":
         return _beside_settlement(answer, raw, data)
+    if kind == "replan":  # another plan at once: all but a no tells why
+        against = [
+            f"{key}: {value}"
+            for key, value in answer.items()
+            if fold(key) in _FOR_ANOTHER and truth(value) is False
+        ]
+        return Beside(denying=tuple(_each_once([*against, *told_beside(answer)])))
     if kind is None or kind not in CALLING:
         return Beside()
     words = TEXT_NAMES if kind in WORDS else ()
@@ -98,8 +105,24 @@ def _beside_settlement(answer: JsonObject, raw: Any, data: Any) -> Beside:
     return _together(_unsure(answer), [*torn, *asks], [*said, inner])
 
 
+def told_beside(answer: JsonObject) -> list[str]:
+    """What a diagnosis, its action or the data of that ask first, or say no."""
+    raw = action_in(named(answer, STEP_FIELDS).get("suggested_action"))
+    data = opened(word_and_data(raw, answer)[1])
+    parts = [answer, *(part for part in (raw, data) if isinstance(part, dict))]
+    return _each_once(_asks(answer, parts))
+
+
+def _each_once(told: Sequence[str]) -> list[str]:
+    """The same field may stand in two of the parts, and in two lengths."""
+    found: dict[str, str] = {}
+    for one in told:
+        found.setdefault(one.partition(":")[0], one)
+    return list(found.values())
+
+
 def _together(unknown: Sequence[str], denying: Sequence[str], said: Sequence[Beside]) -> Beside:
-    noes = dict.fromkeys([*denying, *(one for found in said for one in found.denying)])
+    noes = _each_once([*denying, *(one for found in said for one in found.denying)])
     others = dict.fromkeys([*unknown, *(one for found in said for one in found.unknown)])
     return Beside(tuple(one for one in others if one not in noes), tuple(noes))
 
@@ -107,18 +130,11 @@ def _together(unknown: Sequence[str], denying: Sequence[str], said: Sequence[Bes
 def _asks(answer: JsonObject, parts: Sequence[JsonObject]) -> list[str]:
     """Each field by which a diagnosis, its action or its data asks for something first, or says no."""
     return [
-        f"{key}: {text(value)[:60]}"
+        f"{key}: {text(value)[:_SHOWN]}"
         for part in parts
         for key, value in part.items()
-        if (
-            (
-                fold(key) in (*INSTEAD_OF_STEPS, "ask_user")
-                or (part is not answer and fold(key) in CONDITIONS)
-                or fold(key) in WANTING_A_YES
-            )
-            and spoken(value)
-        )
-        or (fold(key) in STOPPING and truth(value))
+        if (fold(key) not in _OF_DIAGNOSES and (asks_first(fold(key), value) or says_no(fold(key), value)))
+        or (part is not answer and fold(key) in CONDITIONS and spoken(value))
         or (fold(key) in _AGREEING and truth(value) is None and begins_with_no(value))
     ]
 
@@ -137,13 +153,14 @@ def _against_a_call(answer: JsonObject, parts: Sequence[JsonObject]) -> list[str
     What is to be made again is recoverable, should be retried, and so on: a false beside it says otherwise. That a cause outside cannot be recovered from goes with its category.
     """
     outside = category(named(answer, STEP_FIELDS).get("root_cause_category")) in OUTSIDE
-    told = {*_OF_DIAGNOSES, *WANTING_A_YES} - (set() if outside else _RECOVERABLE)
+    told = set(_OF_DIAGNOSES) - (set() if outside else _RECOVERABLE)
     return [
         f"{key}: {value}"
         for part in parts
         for key, value in part.items()
         if truth(value) is False
         and fold(key) not in told
+        and not wants_leave(fold(key))
         and not _tells_of_failure(fold(key))
         and not _is_not_so(fold(key), value)
         and (not _is_number(value) or fold(key) in _RECOVERABLE)
@@ -178,7 +195,7 @@ def _is_not_so(name: str, value: Any, *, nothing_done: bool = True) -> bool:
     """
     if truth(value) is not False and spoken(value):
         return False
-    if name in _NOT_WANTED:
+    if name in _NOT_WANTED or wants_leave(name):
         return True
     words = set(name.split("_"))
     return nothing_done and not words.isdisjoint(_OF_CALLS_MADE) and words.isdisjoint(_OF_LEAVE)
@@ -219,9 +236,9 @@ _FAILED = (
 )
 _NOT_MADE = ("not_executed", "not_made", "not_done", "no_effect")
 _SMALL = ("low", "very_low", "minimal", "small")
+_FOR_ANOTHER = frozenset({"should_replan", "needs_replan", "need_replan", "needs_replanning"})
 _NOT_WANTED = {
-    *WANTING_A_YES, *INSTEAD_OF_STEPS, "ask_user", *STOPPING, "should_replan", "needs_replan", "need_replan", "needs_replanning",
-    "permanent", "is_permanent",
+    *INSTEAD_OF_STEPS, "ask_user", *STOPPING, *_FOR_ANOTHER, "permanent", "is_permanent",
 }  # fmt: skip
 _OF_CALLS_MADE = frozenset((
     "parameters", "parameter", "params", "input", "inputs", "effect", "effects", "effective", "idempotent", "had", "was", "were", "made",

@@ -11,7 +11,6 @@ from typing import Any
 
 from replan.core.data.nothing import is_filler
 from replan.core.data.taken_back import said_beside
-from replan.core.plan.fields import DECLINING, INSTEAD_OF_STEPS
 from replan.core.reflection import (
     NATURES,
     STRATEGY_TYPES,
@@ -22,8 +21,9 @@ from replan.core.reflection import (
     StrategyType,
 )
 from replan.core.types import JsonObject
-from replan.reasoning.diagnosis.action_names import CONDITIONS, GIVING_UP, STOPPING, WANTING_A_YES
+from replan.reasoning.diagnosis.action_names import GIVING_UP
 from replan.reasoning.prompting.ask import Violations
+from replan.reasoning.prompting.noes import CONDITIONS, asked_at_last, noes_in, question_of, questions_in
 from replan.reasoning.prompting.read_values import fold, inside, named, opened, spoken, text, texts, truth
 
 _ROUND_FIELDS = {
@@ -79,18 +79,8 @@ _TOLD_ONCE = ("should_replan", "done_in_substance")
 _KNOWN = (*_ROUND_FIELDS, *(name for names in _ROUND_FIELDS.values() for name in names))
 
 
-_QUESTIONS = frozenset(("ask_first", "ask_user", *DECLINING["ask_first"]))
-_ASKING = ({*INSTEAD_OF_STEPS, *WANTING_A_YES, "refusal", "ask_user"}) - {"ask"}
-"""`ask` beside another round says what a person could do if that comes to nothing; `ask_user` asks one."""
-_ALLOWING = {
-    *("approved", "is_approved", "accepted", "allowed", "permitted", "confirmed", "enabled", "proceed"),
-    *("can_replan", "may_replan", "replan_allowed"),
-}
-_DECIDING = {"status", "state", "decision", "verdict", "action"}
-_REFUSED = {
-    *("rejected", "reject", "refused", "refuse", "declined", "decline", "denied", "deny", "forbidden"),
-    *STOPPING, "aborted", "cancelled", "canceled", "stopped", "blocked",
-}  # fmt: skip
+_ASKED = ("ask", "user_action", "needed_from_user")
+"""Beside another round it says what a person could do if that comes to nothing; what stands anywhere else asks one first."""
 _MOST_TOLD = 5
 
 
@@ -119,10 +109,12 @@ def read_overall_reflection(answer: Any) -> OverallReflection:
         unread = str(error) if should else ""
     if problems or should is None:
         raise Violations(problems)
-    ask, why = "; ".join(spoken(found.get("ask"))).strip(), text(found.get("reflection_text"))
+    ask, why = question_of("ask", found.get("ask")), text(found.get("reflection_text"))
     if torn := _torn(said) if should else []:
         should = done = False
-        ask, why = _as_a_no(said, ask, why, torn)
+        why = "; ".join(filter(None, (why, *torn)))
+    if not should:
+        ask = _put_together(ask, said)
     return OverallReflection(
         problem_nature=_nature(found.get("problem_nature")),
         should_replan=should,
@@ -155,17 +147,18 @@ def at_odds_with_itself(answer: Any) -> list[str]:
 
 def _torn(said: JsonObject) -> list[str]:
     """What stands beside a decision for another round, or in its strategy, and does not go with it. What tells of the failure does."""
-    found = [
-        f"{key}: {text(value)[:200]}"
-        for part in (said, *_of_strategy(said))
+    parts = _of_strategy(said)
+    found = [*noes_in(said, *parts, own=_ASKED), *_conditions(parts)]
+    return [*dict.fromkeys(f"{key}: {text(value)[:_SHOWN]}" for key, value in found), *_no_strategy(said)]
+
+
+def _conditions(parts: Sequence[JsonObject]) -> list[tuple[str, Any]]:
+    return [
+        (key, value)
+        for part in parts
         for key, value in part.items()
-        if (fold(key) in _ASKING and spoken(value))
-        or (part is not said and fold(key) in CONDITIONS and spoken(value))
-        or (fold(key) in STOPPING and truth(value))
-        or (fold(key) in _ALLOWING and truth(value) is False)
-        or (fold(key) in _DECIDING and fold(value) in _REFUSED)
+        if fold(key) in CONDITIONS and spoken(value)
     ]
-    return [*found, *_no_strategy(said)]
 
 
 def _of_strategy(said: JsonObject) -> list[JsonObject]:
@@ -192,18 +185,20 @@ _FIRST_WORDS = {"ask", "stop", "abort", "escalate", "wait", "terminate"}
 """Words that a strategy which is none begins with: "ask the user first"."""
 
 
-def _as_a_no(said: JsonObject, ask: str, why: str, torn: Sequence[str]) -> tuple[str, str]:
-    """What a person is asked, and the text, of one that says both."""
-    questions = [
-        text(value)
-        if fold(key) not in CONDITIONS
-        else f"Another plan wants a yes first ({key}: {text(value)})."
-        for part in (said, *_of_strategy(said))
-        for key, value in part.items()
-        if (fold(key) in _QUESTIONS | WANTING_A_YES or (part is not said and fold(key) in CONDITIONS))
-        and spoken(value)
-    ]
-    return ask or "; ".join(questions), "; ".join(filter(None, (why, *torn)))
+def _put_together(ask: str, said: JsonObject) -> str:
+    """What a person is asked by one that makes no other round: in `ask`, in any field that asks, or else at the end of any text."""
+    parts = _of_strategy(said)
+    found = [ask, *questions_in(said, *parts, own=_ASKED, what="Another plan")]
+    found += [f"Another plan wants a yes first ({key}: {text(value)})." for key, value in _conditions(parts)]
+    if not any(found):
+        words = [one.partition(": ")[2] for one in _no_strategy(said)]
+        found = [one for one in words if fold(one).startswith("ask_") and one not in GIVING_UP]
+    if not any(found):
+        found = asked_at_last(said, _KNOWN)
+    return "; ".join(dict.fromkeys(filter(None, found)))
+
+
+_SHOWN = 500
 
 
 def beside_a_round(answer: Any) -> Sequence[str]:

@@ -24,7 +24,7 @@ from replan.reasoning.diagnosis.action_names import (
     two_meanings,
     word_and_data,
 )
-from replan.reasoning.diagnosis.beside_action import TEXT_NAMES, WORDS, beside_action
+from replan.reasoning.diagnosis.beside_action import TEXT_NAMES, WORDS, beside_action, told_beside
 from replan.reasoning.diagnosis.cause import OUTSIDE, category, confidence
 from replan.reasoning.diagnosis.read_settlement import read_settlement
 from replan.reasoning.prompting.ask import Violations
@@ -49,11 +49,16 @@ _CUT = re.compile(r"… \(\d+ characters\)$")
 
 
 def read_step_reflection(
-    answer: Any, view: FailureView, heard: Callable[[Sequence[str]], bool] = lambda _: False
+    answer: Any,
+    view: FailureView,
+    heard: Callable[[Sequence[str]], bool] = lambda _: False,
+    *,
+    in_full: bool = False,
 ) -> StepReflection:
     """The diagnosis of a step. The shape of the action's data is as `SuggestedAction` says, or it is refused.
 
-    `heard`: whether the noes beside a call, or a settlement, were sent back before. Said again they count, and the call is handed on with them.
+    `heard`: whether the noes beside a call, a settlement or another plan were sent back before. Said again they count, and are handed on in
+    place of it. `in_full`: what is handed on is told all that the diagnosis asks, or why, where it does not say that itself.
     """
     answer = inside(answer, STEP_FIELDS, "suggested_action")
     found = named(answer, STEP_FIELDS)
@@ -64,13 +69,10 @@ def read_step_reflection(
     if noes and heard(noes) and _HANDED_ON in view.allowed:
         action = SuggestedAction(type=_HANDED_ON, data={"summary": "; ".join(noes)})
     elif noes:
-        raise Violations(
-            [
-                f"a call is to be made, or settled, beside {no!r}, which says otherwise: leave that out if it does not; if a person has to "
-                "say something first, or it is not to be done, choose trigger_overall_reflection and say so in its summary"
-                for no in noes
-            ]
-        )
+        raise Violations([f"{_what_is_done(answer)} beside {no!r}, {_IF_NOT}" for no in noes])
+    action = action or _action(found.get("suggested_action"), answer, view)
+    if in_full and action.type == _HANDED_ON:
+        action = _in_full(action, answer, found)
     kind = category(found.get("root_cause_category"))
     recoverable = truth(found.get("is_recoverable"))
     return StepReflection(
@@ -80,10 +82,38 @@ def read_step_reflection(
         is_recoverable=recoverable if kind == "unknown" and recoverable is not None else kind not in OUTSIDE,
         confidence=confidence(found.get("confidence")),
         analysis=text(found.get("analysis")),
-        suggested_action=action or _action(found.get("suggested_action"), answer, view),
+        suggested_action=action,
         alternative_solutions=texts(found.get("alternative_solutions")),
         improvement_suggestions=texts(found.get("improvement_suggestions")),
     )
+
+
+_IF_NOT = (
+    "which says otherwise: leave that out if it does not; if a person has to say something first, or it is not to be done, choose "
+    "trigger_overall_reflection and say so in its summary"
+)
+
+
+def _what_is_done(answer: JsonObject) -> str:
+    word, _ = word_and_data(named(answer, STEP_FIELDS).get("suggested_action"), answer)
+    return (
+        "another plan is to be made at once"
+        if ACTIONS.get(fold(word)) == "replan"
+        else "a call is to be made, or settled,"
+    )
+
+
+def _in_full(action: SuggestedAction, answer: JsonObject, found: JsonObject) -> SuggestedAction:
+    """With what is asked beside it, and, where it says nothing, with why."""
+    summary = str(action.data.get("summary") or "")
+    told = [one for one in told_beside(answer) if one.partition(": ")[2] not in summary]
+    why = ("root_cause", "analysis", "alternative_solutions") if not summary else ()
+    parts = [summary, *told[:_MOST_TOLD], *(text(found.get(name))[:_MOST_WORDS] for name in why)]
+    words = "; ".join(dict.fromkeys(filter(None, parts)))
+    return SuggestedAction(type=_HANDED_ON, data={"summary": words} if words else {})
+
+
+_MOST_WORDS = 1_000
 
 
 # ── the action ────────────────────────────────────────────────────────────────

@@ -97,7 +97,7 @@ async def reflect_on_step(
         return len(noes) > 1
 
     answers = _Answers(
-        lambda answer: read_step_reflection(answer, view, heard),
+        lambda answer: read_step_reflection(answer, view, heard, in_full=style != "small"),
         lambda found: [*unquoted(found.suggested_action, view.readings), *check(found)],
         lambda found: (
             found.suggested_action.type in _CALLING_OR_SETTLING and _settled_one_way(found, answers.said())

@@ -10,7 +10,7 @@ from replan.core.data import schemas as json_schemas
 from replan.core.data.for_readers import folded
 from replan.core.data.read_json import Unreadable, read_json
 from replan.core.data.spellings import one_spelling
-from replan.core.data.taken_back import Beside, said_beside
+from replan.core.data.taken_back import Beside, asks, said_beside
 from replan.core.evaluation.accounts import Claim
 from replan.core.types import Dimensions, Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolSpec
 from replan.reasoning.evaluation.claims import read_claims
@@ -21,6 +21,7 @@ from replan.reasoning.prompting.describe import data_text, task_data, today_text
 from replan.reasoning.prompting.history import final_steps, render_steps, shorten
 from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.large import put_together
+from replan.reasoning.prompting.noes import words_beside
 from replan.reasoning.prompting.prompts import Rendered, fence, load
 from replan.reasoning.prompting.read_values import spoken, texts, truth
 from replan.reasoning.prompting.recovery_text import joined, section, tools_in_short
@@ -99,7 +100,7 @@ async def evaluate(
         answer, twice = one_spelling(answer, _FIELDS)
         if twice:
             raise Violations([f"the evaluation has {fault}" for fault in twice])
-        found = _read(answer, output_schema, fallback)
+        found = _read(answer, output_schema, fallback, in_full=talk.style != "small")
         judged = found.evaluation
         if judged.final_output is not None or judged.is_successful:
             found = _checked(found, check_answer)
@@ -279,7 +280,8 @@ def _doubts(found: Evaluation, task: TaskView, steps: Sequence[StepReport]) -> l
 # ── reading ───────────────────────────────────────────────────────────────────
 
 
-def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> _Judged:
+def _read(answer: Any, output_schema: JsonObject | None, fallback: Any, *, in_full: bool = False) -> _Judged:
+    """`in_full`: a no is told with all that is said beside it."""
     problems: list[str] = []
     scores: dict[str, float] = {}
     given = answer["dimensions"]
@@ -314,11 +316,21 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any) -> _Judg
         dimensions=Dimensions(**{name: scores[name] for name in DIMENSIONS}),
         successes=texts(answer.get("successes")),
         failures=spoken(answer.get("failures")),
-        improvement_suggestions=texts(answer.get("improvement_suggestions")),
+        improvement_suggestions=(
+            *texts(answer.get("improvement_suggestions")),
+            *(_also_said(answer) if in_full and not success else ()),
+        ),
         wrong_results=_wrong_results(answer, success=success),
         final_output=output,
     )
     return _Judged(judged, tuple(faults))
+
+
+def _also_said(answer: Mapping[str, Any]) -> list[str]:
+    """What a judge that says no says beside its fields, and asks in its answer."""
+    answered = answer.get("final_output")
+    asked = [answered] if isinstance(answered, str) and asks(answered) else []
+    return [*asked, *words_beside(answer, _FIELDS)]
 
 
 def _beside(answer: Mapping[str, Any]) -> Beside:

@@ -1,0 +1,154 @@
+"""By which fields an answer asks a person first, or says no, in whichever of its objects they stand.
+
+One table for what planners, reflectors and judges write: a reader leaves out the fields that it has itself. A name decides by its
+words; that there is none of it (`spoken`), or that it was given already, is no question and no no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from replan.core.data.nothing import begins_with_no
+from replan.core.data.taken_back import asks
+from replan.core.plan.fields import DECLINING, STEP_FIELDS
+from replan.core.types import JsonObject
+from replan.reasoning.prompting.read_values import fold, opened, said, spoken, text, truth
+
+_APPROVAL = frozenset({"requires_approval", *STEP_FIELDS["requires_approval"]})
+CONDITIONS = _APPROVAL | {"when", *STEP_FIELDS["when"]}
+"""What a step may be bound to; what is done at once has none, so beside it one says that it is not meant so."""
+STOPPING = frozenset(
+    {"abort", "stop", "give_up", "halt", "cancel", "terminate", "escalate", "no_replan", "do_not_replan"}
+)
+"""Where one of these is true, nothing is to be done any more."""
+_QUESTIONS = frozenset({"ask_first", "ask_user", *DECLINING["ask_first"]})
+_REFUSALS = frozenset({*DECLINING["cannot"], "cannot", "refusal", "objection"})
+_OF_QUESTIONS = frozenset({"clarify", "clarification", "clarifications", "clarifying"})
+_OF_PEOPLE = frozenset({"user", "human", "person"})
+_OF_INPUT = frozenset({"input", "action", "intervention", "question", "questions", "decision", "answer"})
+_OF_LEAVE = frozenset({"approval", "approve", "confirm", "confirmation", "permission", "consent", "human"})
+_AS_DATA = frozenset(
+    {"number", "id", "code", "email", "mail", "message", "text", "summary", "name", "readable", "url", "link", "answered", "date"}
+)  # fmt: skip
+"""With one of these words it is a value of the task: `confirmation_number`."""
+_GRANTED = frozenset(
+    {"approved", "granted", "given", "confirmed", "obtained", "received", "done", "agreed", "accepted"}
+)
+_ALLOWING = frozenset({
+    "approved", "is_approved", "accepted", "allowed", "permitted", "confirmed", "authorized", "authorised", "enabled", "proceed",
+    "can_replan", "may_replan", "replan_allowed",
+})  # fmt: skip
+_DECIDING = frozenset({"status", "state", "decision", "verdict", "action", "recommendation"})
+_JUDGING = frozenset({"decision", "verdict"})
+_REFUSED = STOPPING | {
+    *("rejected", "reject", "refused", "refuse", "declined", "decline", "denied", "deny", "forbidden"),
+    *("aborted", "cancelled", "canceled", "stopped", "blocked"),
+}
+
+
+def asks_first(name: str, value: Any) -> bool:
+    """True of a field in which something is asked, or a person's yes is wanted."""
+    return bool(spoken(value)) and (_is_a_question(name) or _wants_a_yes(name, value))
+
+
+def says_no(name: str, value: Any) -> bool:
+    """True of a field that refuses, stops, or withholds leave."""
+    if name in STOPPING or name.startswith("escalate_"):
+        return bool(truth(value)) or (name.startswith("escalate_") and bool(spoken(value)))
+    if name in _ALLOWING and truth(value) is False:
+        return True
+    if name in _DECIDING and isinstance(value, str):
+        word = fold(value)
+        return word in _REFUSED or _wants_a_yes(word, value) or (name in _JUDGING and _orders_not_to(value))
+    return name in _REFUSALS and bool(spoken(value))
+
+
+def noes_in(*parts: JsonObject, own: Collection[str] = ()) -> list[tuple[str, Any]]:
+    """The fields of these objects by which they ask first, or say no, but for those of the reader's `own`."""
+    return [
+        (key, value)
+        for part in parts
+        for key, value in part.items()
+        if (name := fold(key)) not in own and (asks_first(name, value) or says_no(name, value))
+    ]
+
+
+def questions_in(*parts: JsonObject, own: Collection[str] = (), what: str = "It") -> list[str]:
+    """What these objects ask, or want a yes for, as a person is asked. `what` wants it."""
+    found = [
+        question_of(key, value, what)
+        for part in parts
+        for key, value in part.items()
+        if (name := fold(key)) not in own and asks_first(name, value)
+    ]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def question_of(key: str, value: Any, what: str = "It") -> str:
+    """A field that asks, as a person is asked; empty where it says no more than that something is to be asked."""
+    if _wants_a_yes(fold(key), value):
+        return f"{what} wants a yes first ({key}: {text(value)})."
+    return "; ".join(_questions(opened(value)))
+
+
+def _questions(value: Any) -> Iterator[str]:
+    for one in value if isinstance(value, list) else [value]:
+        one = opened(one)
+        if isinstance(one, dict):
+            plain = {fold(name): part for name, part in one.items()}
+            asked = next((text(plain[name]) for name in _TEXTS if plain.get(name)), "")
+            options = plain.get("options") or plain.get("choices")
+            told = ", ".join(text(part) for part in options) if isinstance(options, list) else ""
+            yield f"{asked} ({told})" if asked and told else asked or said(one)
+        elif truth(one) is None:
+            yield from spoken(one)
+
+
+_TEXTS = ("question", "text", "message", "ask", "prompt", "clarification")
+
+
+def asked_at_last(part: JsonObject, own: Collection[str]) -> list[str]:
+    """What is asked in texts under any other name, the last word of each."""
+    return [text(value) for key, value in part.items() if fold(key) not in own and asks(text(value)[-_LAST:])]
+
+
+_LAST = 500
+
+
+def words_beside(answer: Mapping[str, Any], own: Collection[str]) -> list[str]:
+    """What is said in words in fields that are none of its own, whatever they are called."""
+    names = set(map(fold, own))
+    told = [
+        f"{key}: {text(value)[:_LAST]}"
+        for key, value in answer.items()
+        if fold(key) not in names and isinstance(value, str | list) and len(text(value)) > _ONE_WORD
+    ]
+    return told[:_MOST]
+
+
+_ONE_WORD, _MOST = 8, 10
+
+
+def _is_a_question(name: str) -> bool:
+    if name in _QUESTIONS:
+        return True
+    words = set(name.split("_"))
+    if not words.isdisjoint(_AS_DATA):
+        return False
+    asking = not words.isdisjoint(_OF_QUESTIONS) or words == {"open", "questions"}
+    return asking or not (words.isdisjoint(_OF_PEOPLE) or words.isdisjoint(_OF_INPUT))
+
+
+def wants_leave(name: str) -> bool:
+    """True of the name of a field in which a person's yes is wanted."""
+    words = set(name.split("_"))
+    return not words.isdisjoint(_OF_LEAVE) and words.isdisjoint(_AS_DATA | _GRANTED)
+
+
+def _wants_a_yes(name: str, value: Any) -> bool:
+    return wants_leave(name) and fold(value) not in _GRANTED
+
+
+def _orders_not_to(value: str) -> bool:
+    return begins_with_no(value) or fold(value).startswith(("do_not_", "don_t_", "dont_"))
