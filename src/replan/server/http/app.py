@@ -9,7 +9,7 @@ from fastapi import APIRouter, FastAPI
 from replan import __version__
 from replan.server.auth.exposure import Hosts
 from replan.server.http.hosts import OnlyOwnHosts
-from replan.server.http.openapi import PROBLEM_SCHEMA, SECURITY
+from replan.server.http.openapi import complete
 from replan.server.http.problems import answer_problems
 from replan.server.http.routes import acting, catalogue, events, standing, tasks
 from replan.server.shared import Shared, nobody_asked
@@ -62,16 +62,7 @@ def _complete(app: FastAPI, *, asked: bool) -> None:
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            made = plain()  # keeps it
-            parts = made.setdefault("components", {})
-            parts.setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
-            parts["securitySchemes"] = SECURITY
-            for path, calls in made["paths"].items():
-                for call in calls.values():
-                    if asked and not path.endswith(("/health", "/ready")):
-                        call["security"] = [{name: []} for name in SECURITY]
-            for unused in ("HTTPValidationError", "ValidationError"):
-                parts["schemas"].pop(unused, None)
+            complete(plain(), asked=asked)  # which keeps it
         assert app.openapi_schema is not None
         return app.openapi_schema
 

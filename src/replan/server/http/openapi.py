@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from replan.core import types
+from replan.core.report import result
+from replan.run.access import requests, views
+from replan.server.http import examples
+from replan.server.http.described import describe
 from replan.server.problems import KINDS, MEDIA_TYPE, Kind
 
 PROBLEM_SCHEMA = {
@@ -58,6 +63,28 @@ _DETAILS = {
 _TASK = ("task-not-found",)
 _BODY = ("not-json", "too-slow", "body-too-large", "wrong-media-type")
 _ALWAYS = ("not-signed-in", "not-allowed", "invalid-request", "headers-too-large", "internal", "store-busy")
+
+
+def complete(document: dict[str, Any], *, asked: bool) -> None:
+    """Add what is said once for all calls. `asked`: callers have to say who they are."""
+    parts = document.setdefault("components", {})
+    schemas = parts.setdefault("schemas", {})
+    schemas["Problem"] = PROBLEM_SCHEMA
+    parts["securitySchemes"] = SECURITY
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    describe(schemas, (requests, views, result, types))
+    for path, calls in document["paths"].items():
+        for call in calls.values():
+            if asked and not path.endswith(("/health", "/ready")):
+                call["security"] = [{name: []} for name in SECURITY]
+            if bodies := examples.BODIES.get(call["operationId"]):
+                call["requestBody"]["content"]["application/json"]["examples"] = bodies
+            for status, response in call["responses"].items():
+                content = response.get("content", {}).get("application/json")
+                if content is not None and status.startswith("2"):
+                    shown = examples.ANSWERS.get(call["operationId"], examples.TASK)
+                    content.setdefault("examples", {"answer": {"summary": "An answer", "value": shown}})
 
 
 def problems(*names: str, task: bool = False, body: bool = False) -> dict[int | str, dict[str, Any]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Body
+from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.responses import Response
 
@@ -20,7 +18,6 @@ from replan.run.access.requests import (
     SignalRequest,
 )
 from replan.run.access.views import Submitted, TaskView
-from replan.server.http import examples
 from replan.server.http.calls import Cases, Signed, SignedRoute, shown
 from replan.server.http.openapi import problems
 from replan.server.http.routes import parameters as p
@@ -65,7 +62,7 @@ async def hint(
     caller: Signed,
     cases: Cases,
     task_id: p.TaskId,
-    request: Annotated[HintRequest, Body(openapi_examples=examples.HINT)],
+    request: HintRequest,
 ) -> Response:
     """Tell whoever plans next something: it is heard at the next reflection or plan."""
     return shown(await cases.hint(caller, task_id, request))
@@ -101,7 +98,7 @@ async def approve(
     cases: Cases,
     task_id: p.TaskId,
     approval_id: p.PartId,
-    request: Annotated[ApprovalAnswer, Body(openapi_examples=examples.APPROVAL)],
+    request: ApprovalAnswer,
 ) -> Response:
     """Yes or no to a call that waits. A yes gives the `hash` of the call as `GET /waiting` has shown it."""
     return shown(await cases.approve(caller, task_id, approval_id, request))
@@ -117,7 +114,7 @@ async def answer(
     cases: Cases,
     task_id: p.TaskId,
     question_id: p.PartId,
-    request: Annotated[QuestionAnswer, Body(openapi_examples=examples.ANSWER)],
+    request: QuestionAnswer,
 ) -> Response:
     """Answer a question of a task that waits for a person."""
     return shown(await cases.answer(caller, task_id, question_id, request))
@@ -128,7 +125,7 @@ async def signal(
     caller: Signed,
     cases: Cases,
     task_id: p.TaskId,
-    request: Annotated[SignalRequest, Body(openapi_examples=examples.SIGNAL)],
+    request: SignalRequest,
 ) -> Response:
     """Tell a task what it waits for from outside, by the token that it has given out."""
     return shown(Told(new=await cases.signal(caller, task_id, request)))
@@ -176,7 +173,7 @@ async def settle(
     cases: Cases,
     task_id: p.TaskId,
     step_id: p.StepId,
-    request: Annotated[SettleRequest, Body(openapi_examples=examples.SETTLE)],
+    request: SettleRequest,
 ) -> Response:
     """Say what became of a call in doubt: it took effect (with its `output`), it did not, or nobody can tell."""
     return shown(await cases.settle(caller, task_id, step_id, request))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Query
+from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from replan.core.report.result import TaskResult
@@ -20,7 +20,6 @@ from replan.run.access.views import (
     TaskView,
     WaitingTask,
 )
-from replan.server.http import examples
 from replan.server.http.calls import Cases, Signed, SignedRoute, listed, shown
 from replan.server.http.openapi import problems
 from replan.server.http.routes import parameters as p
@@ -41,7 +40,7 @@ router = APIRouter(tags=["tasks"], route_class=SignedRoute)
 async def submit(
     caller: Signed,
     cases: Cases,
-    request: Annotated[SubmitRequest, Body(openapi_examples=examples.SUBMIT)],
+    request: SubmitRequest,
     idempotency_key: p.IdempotencyKey = None,
 ) -> Response:
     """Submit a task. It is stored by the time this answers: nothing loses it any more.
