@@ -33,9 +33,8 @@ run: $(VENV)/.run  ## Do the first task with the built-in model
 	$(BIN)/python -m examples.first_run
 	@echo "the command is $(BIN)/replan; after \`. $(BIN)/activate\` it is replan"
 
-serve: $(VENV)/.run  ## Serve tasks over HTTP on port 8080, with the tools of the first run
-	$(BIN)/replan model pull
-	$(BIN)/replan serve --tools examples/tools.py
+serve: $(VENV)/.run  ## Serve tasks on port 8080, with the tools of examples/given_plan
+	$(BIN)/replan serve --tools examples/given_plan/tools.py
 
 test: check  ## Check, then run the tests
 	$(BIN)/python -m pytest

@@ -62,7 +62,7 @@ def test_a_task_of_a_model(tmp_path: Path) -> None:
 
 
 def test_a_plan_of_ones_own(tmp_path: Path) -> None:
-    command, lines = shown("examples/given_plan")
+    command, lines = shown("--plan examples/given_plan")
     os.symlink(ROOT / "examples", tmp_path / "examples")
     assert set(plain(lines)) <= set(plain(printed(command, tmp_path)))
 
