@@ -118,6 +118,8 @@ class ToolCall(NamedTuple):
     """The bytes of an artifact of the task, for a parameter that stands for one (`core.references.kept`)."""
     known_file: Callable[[str], Artifact | None] | None = None
     """What is known of such an artifact: how large it is, and of which type."""
+    trace: str = ""
+    """Of whoever has submitted the task (32 hexadecimal digits); empty: the task's own."""
 
 
 class ToolProblem(NamedTuple):

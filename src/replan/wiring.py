@@ -28,6 +28,7 @@ from replan.tools.specs import load_sources, same_spec
 
 if TYPE_CHECKING:
     from replan.projections.debug_log import DebugLog
+    from replan.projections.traces import Traces
 
 ROLES: tuple[Role, ...] = get_args(Role)
 LOCAL = "local"
@@ -423,3 +424,16 @@ def debug_log_of(settings: Settings) -> DebugLog | None:
     from replan.projections.debug_log import DebugLog
 
     return DebugLog(Path(settings.debug.debug_log_file))
+
+
+def traces_of(settings: Settings) -> Traces | None:
+    """What exports traces of tasks, where `[tracing] otlp_endpoint` says whereto."""
+    if settings.tracing.otlp_endpoint is None:
+        return None
+    try:
+        from replan.projections.traces import traces_of
+    except ImportError as error:
+        raise ConfigError(
+            f"[tracing] otlp_endpoint needs more packages ({error.name} is not here): pip install 'replan[tracing]'"
+        ) from None
+    return traces_of(settings)

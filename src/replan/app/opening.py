@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Collection
 from contextlib import AsyncExitStack
@@ -32,6 +33,7 @@ from replan.wiring import (
     need_queue,
     open_store,
     queue_of,
+    traces_of,
 )
 
 
@@ -70,7 +72,10 @@ async def opened(
     )  # fmt: skip
     if (debug := debug_log_of(settings)) is not None:
         closing.callback(debug.close)
-        parts.taps = (debug,)
+        parts.taps = (*parts.taps, debug)
+    if (traces := traces_of(settings)) is not None:
+        closing.push_async_callback(asyncio.to_thread, traces.close)
+        parts.taps = (*parts.taps, traces)
     service = Service(parts)
     limits = settings.orchestrator
 

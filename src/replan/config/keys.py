@@ -63,7 +63,6 @@ LATER: dict[str, frozenset[str]] = {
     "response": frozenset(s.Response.model_fields),
     "consul": frozenset(s.Consul.model_fields),
     "kafka_service": frozenset(s.KafkaService.model_fields),
-    "tracing": frozenset(s.Tracing.model_fields),
     "scenes": frozenset(s.Scenes.model_fields),
 }
 """Keys that are read and checked, and that nothing in this release acts on yet: setting one is told."""

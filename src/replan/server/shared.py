@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from replan.config import Settings
+from replan.core.trace import parent_of
 from replan.core.words import one_line
 from replan.errors import ReplanError
 from replan.run.access.callers import LOCAL, Caller
@@ -34,16 +35,18 @@ class Credentials(NamedTuple):
     """Of `x-api-key`."""
     peer: str = ""
     """Where it came from."""
+    traceparent: str | None = None
+    """Whose trace it belongs to (W3C Trace Context)."""
 
     @staticmethod
     def of(sent: Iterable[tuple[str | bytes, str | bytes]], peer: str) -> Credentials:
         """Of the headers or metadata. One that is sent twice is not what either was (RFC 9110, 5.3): nobody guesses which counts."""
         found: dict[str, list[str]] = {}
         for name, value in sent:
-            if (known := _plain(name).lower()) in ("authorization", "x-api-key"):
+            if (known := _plain(name).lower()) in ("authorization", "x-api-key", "traceparent"):
                 found.setdefault(known, []).append(_plain(value))
         given = {name: ", ".join(values) for name, values in found.items()}
-        return Credentials(given.get("authorization"), given.get("x-api-key"), peer)
+        return Credentials(given.get("authorization"), given.get("x-api-key"), peer, given.get("traceparent"))
 
 
 def _plain(text: str | bytes) -> str:
@@ -98,6 +101,13 @@ class Shared:
 
     def __post_init__(self) -> None:
         self.staying = Staying(self.authenticate)
+
+    async def signed(self, credentials: Credentials) -> Caller:
+        """Who calls, and in whose trace; `NotSignedIn` if nobody can tell."""
+        caller = await self.authenticate(credentials)
+        if parent_of(credentials.traceparent) is None:
+            return caller
+        return caller._replace(traceparent=str(credentials.traceparent))
 
     async def dependencies(self) -> list[Dependency]:
         """How each stands. Why, where callers have to say who they are, is for the log: whoever asks this need not."""

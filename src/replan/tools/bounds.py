@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from replan.core import trace
 from replan.core.data.schemas import parameter_problems
 from replan.errors import ToolCallError
 from replan.tools.names import nearest
@@ -62,6 +62,6 @@ def is_idempotency_key(header: str) -> bool:
 
 def traceparent(call: ToolCall) -> str:
     """The call as a `traceparent` header (W3C Trace Context): one trace a task, one span an attempt."""
-    trace = hashlib.sha256(call.task_id.encode()).hexdigest()[:32]
-    span = hashlib.sha256(f"{call.key}/{call.attempt}".encode()).hexdigest()[:16]
-    return f"00-{trace}-{span}-01"
+    return trace.traceparent(
+        call.trace or trace.trace_of(call.task_id), trace.span_of(call.key, call.attempt)
+    )

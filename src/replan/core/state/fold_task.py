@@ -16,6 +16,7 @@ from replan.core.state import fold_recovery
 from replan.core.state.fold_plans import leave_all_steps, reopen
 from replan.core.state.human_input import Said
 from replan.core.state.task import State
+from replan.core.trace import SETTING, parent_of
 from replan.core.types import JsonObject, StepId, Usage, shared
 
 _NOTHING: JsonObject = {}
@@ -30,6 +31,8 @@ def _submitted(state: State, event: e.TaskSubmitted, ts: float) -> None:
         context=event.context or _NOTHING,
         settings=_NOTHING,
     )
+    if SETTING in event.settings:
+        state.caller = parent_of(event.settings[SETTING])
     state.given = event.plan is not None
     state.modelled = event.plan is None or event.policy.evaluation == "model"
     state.created = state.last_ts = ts

@@ -37,6 +37,7 @@ from replan.core.state.recovery import Recovery
 from replan.core.state.restated import Again, Restated
 from replan.core.state.unique import Unique
 from replan.core.tools.versions import Versions
+from replan.core.trace import Parent
 from replan.core.types import (
     ActionId,
     Artifact,
@@ -81,6 +82,8 @@ class State:
 
     task_id: str = ""
     submitted: e.TaskSubmitted | None = None
+    caller: Parent | None = None
+    """Whose trace the task belongs to."""
     status: TaskStatus = "queued"
     created: float = 0.0
     last_seq: int = 0
@@ -245,6 +248,11 @@ class State:
     def keyed_by(self) -> str:
         """The task whose id its calls' keys are made of."""
         return self.fork.root if self.fork is not None else self.task_id
+
+    @property
+    def trace(self) -> str:
+        """Of whoever has submitted it (W3C Trace Context); empty: its own."""
+        return "" if self.caller is None or self.fork is not None else self.caller.trace
 
     @property
     def policy(self) -> Policy:

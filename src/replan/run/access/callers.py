@@ -30,6 +30,8 @@ class Caller(NamedTuple):
     scopes: frozenset[Scope] = SCOPES
     key_id: str = ""
     """Of the key that it came with, where there was one."""
+    traceparent: str = ""
+    """The trace that this call belongs to (W3C Trace Context); empty: none."""
 
     @property
     def sees_all(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from replan.core.events import Record
 from replan.core.report.result import TaskResult
 from replan.core.state.task import ENDED, State
+from replan.core.trace import SETTING as TRACE
 from replan.errors import (
     InputError,
     NoSuchPart,
@@ -88,6 +89,8 @@ class UseCases:
             )
         async with self._room(caller, request.task_id, request.options) as options:
             wanted = await self._wanted(caller, request.model_copy(update={"options": options}))
+            if caller.traceparent:
+                wanted = wanted._replace(settings={**wanted.settings, TRACE: caller.traceparent})
             try:
                 task_id, new = await self._driver.submit(wanted)
             except TaskExists:

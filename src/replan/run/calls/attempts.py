@@ -467,6 +467,7 @@ class Attempts:
             keep=partial(keep, run),
             open=run.pieces,
             known_file=run.state.files.get,
+            trace=run.state.trace,
         )
         if own is None or (left is not None and left <= own):
             return run.parts.tools.call(request)  # the task's own deadline stops it

@@ -188,7 +188,7 @@ class Servicer:
             raise Refused(
                 Problem(CROWDED, f"{most} streams are open here, and no more may be", retry_after=1.0)
             )
-        return await self._here.authenticate(_credentials(context))
+        return await self._here.signed(_credentials(context))
 
 
 def _credentials(context: Any) -> Credentials:

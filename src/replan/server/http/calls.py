@@ -73,7 +73,7 @@ class SignedRoute(APIRoute):
                 raise Refused(
                     Problem(LEAVING, "the service is about to end: try again in a moment", retry_after=1.0)
                 )
-            request.scope[_CALLER] = await shared.authenticate(credentials_of(request))
+            request.scope[_CALLER] = await shared.signed(credentials_of(request))
             if not takes:
                 return await handle(request)
             _check_media(request)

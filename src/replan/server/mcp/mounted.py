@@ -103,7 +103,7 @@ class Mounted:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("client")
         credentials = Credentials.of(scope["headers"], peer[0] if peer else "")
-        caller = await self._here.authenticate(credentials)
+        caller = await self._here.signed(credentials)
         # A session belongs to whoever has opened it.
         owner = AccessToken(
             token="", client_id=f"{caller.tenant}\n{caller.who}", scopes=[], subject=caller.who
@@ -114,4 +114,4 @@ class Mounted:
 
     async def _caller_of(self, ctx: Context) -> Caller:
         credentials: Credentials = ctx.request.scope[_CREDENTIALS]  # type: ignore[union-attr]
-        return await self._here.authenticate(credentials)
+        return await self._here.signed(credentials)

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from replan.core.trace import span_of, trace_of, traceparent
 from replan.errors import ToolCallError
 
 if TYPE_CHECKING:  # a process that runs one statement starts without what the rest of Replan is made of
@@ -41,6 +42,7 @@ class ToolContext:
         "key",
         "step_id",
         "task_id",
+        "trace",
     )
 
     def __init__(
@@ -58,6 +60,7 @@ class ToolContext:
         self.task_id = task_id
         self.step_id = step_id
         self.attempt = attempt
+        self.trace = ""
         self.deadline_secs = deadline_secs
         """Seconds that were left when the call was made; None without a deadline."""
         self._sink = report
@@ -75,7 +78,7 @@ class ToolContext:
         context = cls.__new__(cls)  # what `__init__` does, in one step less: each call has one
         context.key, context.task_id, context.step_id = call.key, call.task_id, call.step_id
         context.attempt, context.deadline_secs = call.attempt, call.deadline_secs
-        context._sink = call.report
+        context._sink, context.trace = call.report, call.trace
         context._late = call.late
         context._keep = call.keep
         context._loop = loop
@@ -83,6 +86,11 @@ class ToolContext:
         context._cancelled = context._noticed = False
         context._event = None
         return context
+
+    @property
+    def traceparent(self) -> str:
+        """The call as a `traceparent` header (W3C Trace Context), for requests that the tool makes."""
+        return traceparent(self.trace or trace_of(self.task_id), span_of(self.key, self.attempt))
 
     def report(self, message: str = "", progress: float | None = None, total: float | None = None) -> None:
         """Tell watchers how far the call is; after a cancellation it is not passed on."""

@@ -20,8 +20,7 @@ from replan.core.secrets import secrets_of_headers
 from replan.core.types import Effect
 from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
-from replan.ports import ToolCall
-from replan.tools.bounds import FILE_BYTES, MOST_FILE_BYTES, is_idempotency_key, too_large, traceparent
+from replan.tools.bounds import FILE_BYTES, MOST_FILE_BYTES, is_idempotency_key, too_large
 from replan.tools.functions.context import current, time_left
 from replan.tools.functions.decorator import tool
 from replan.tools.functions.files import File
@@ -180,9 +179,7 @@ class _Requests:
         if sum(one is not None for one in (body, text, file)) > 1:
             raise ToolCallError("give one of json, text and file", kind="parameter", happened="no")
         call = current()
-        sent = {
-            "traceparent": traceparent(ToolCall("", {}, call.key, call.task_id, call.step_id, call.attempt))
-        }
+        sent = {"traceparent": call.traceparent}
         if method in ("POST", "PATCH") and call.key:
             sent["Idempotency-Key"] = call.key
         for field, value in (headers or {}).items():
