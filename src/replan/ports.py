@@ -590,6 +590,10 @@ class Contents(Protocol):
         """An artifact, in order; `StoreDamaged` at its end if it is not what was stored."""
         ...
 
+    async def part(self, task_id: str, artifact_id: str, start: int, size: int) -> bytes:
+        """So many bytes from there on, less at the end. Whether it is what was stored shows only where all of it is read."""
+        ...
+
     async def keep(self, pieces: AsyncIterable[bytes]) -> Content:
         """Store a content that a task is about to use (`NewArtifact.kept`); what is not used within the hour may be
         removed. Of one that breaks off nothing is left."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import random
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -709,6 +710,35 @@ async def test_a_stream_is_kept_and_read_as_it_came(store: Store, length: int, s
     assert kept == Content(hashlib.sha256(data).hexdigest(), length)
     assert await store.artifact("t", "a") == data
     assert await whole(store.pieces("t", "a")) == data
+
+
+async def test_a_part_of_a_content_is_read_without_the_rest(store: Store) -> None:
+    data = random.Random(5).randbytes(3_300_000)
+    claim = await claimed(store)
+    kept = await store.keep(cut(data, 700_000))
+    made = [NewArtifact("a", kept=kept), NewArtifact("b", data[:5])]
+    await store.append(claim, steps(0, 1), ts=2.0, round=1, artifacts=made)
+
+    piece = 1 << 20
+    for start in (
+        0,
+        1,
+        piece - 1,
+        piece,
+        piece + 1,
+        2 * piece - 3,
+        3 * piece,
+        len(data) - 1,
+        len(data),
+        2**40,
+    ):
+        for size in (1, 4, 65_540, piece, 2 * piece + 7, 2**24):
+            assert await store.part("t", "a", start, size) == data[start : start + size], (start, size)
+    assert await store.part("t", "b", 2, 9) == data[2:5]
+    with pytest.raises(InputError):
+        await store.part("t", "c", 0, 1)
+    with pytest.raises(TaskNotFound):
+        await store.part("u", "a", 0, 1)
 
 
 async def test_one_content_serves_many_tasks_and_stays_until_the_last_of_them_is_gone(store: Store) -> None:

@@ -170,7 +170,9 @@ class Connection:
             except httpx2.TransportError as error:
                 unreachable = _unreachable(self.url, error)
                 if not again and not isinstance(error, _NEVER_SENT):
-                    raise unreachable from error
+                    raise ServiceUnreachable(
+                        f"{unreachable}; it was sent, and nobody knows whether it was done: look at the task"
+                    ) from error
                 problem: ReplanError = unreachable
             else:
                 self._reached = True

@@ -108,6 +108,20 @@ def piece(db: sqlite3.Connection, number: int, n: int) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
+def part(db: sqlite3.Connection, number: int, start: int, size: int) -> bytes:
+    """So many bytes from there on; of pieces that none of them is in only the length is read."""
+    found, at = bytearray(), 0
+    for n, length in db.execute(
+        "SELECT n, length(data) FROM artifact_piece WHERE artifact = ? ORDER BY n", (number,)
+    ).fetchall():
+        if len(found) >= size:
+            break
+        if at + length > start:
+            found += (piece(db, number, n) or b"")[max(0, start - at) :]
+        at += length
+    return bytes(found[:size])
+
+
 def whole(db: sqlite3.Connection, number: int) -> bytes:
     """All of it, as it lies there."""
     rows = db.execute("SELECT data FROM artifact_piece WHERE artifact = ? ORDER BY n", (number,))

@@ -76,6 +76,12 @@ class Reader:
         async for piece in self.checked(found, artifact_id):
             yield piece
 
+    async def part(self, task_id: str, artifact_id: str, start: int, size: int) -> bytes:
+        def work(db: sqlite3.Connection) -> bytes:
+            return contents.part(db, contents.find(db, task_id, artifact_id).number, start, size)
+
+        return await self.run(work)
+
     async def checked(self, found: contents.Found, artifact_id: str) -> AsyncIterator[bytes]:
         """The pieces of a content; each is a reading of its own, so that others have their turn."""
         hashed, n = hashlib.sha256(), 0

@@ -475,6 +475,9 @@ class SqliteStore:
     def pieces(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
         return self._reader.pieces(task_id, artifact_id)
 
+    async def part(self, task_id: str, artifact_id: str, start: int, size: int) -> bytes:
+        return await self._reader.part(task_id, artifact_id, start, size)
+
     async def keep(self, pieces: AsyncIterable[bytes]) -> Content:
         return await keep(self._writer, pieces)
 

@@ -320,6 +320,9 @@ class MemoryStore:
         for at in range(0, len(data), _PIECE):
             yield data[at : at + _PIECE]
 
+    async def part(self, task_id: str, artifact_id: str, start: int, size: int) -> bytes:
+        return (await self.artifact(task_id, artifact_id))[start : start + size]
+
     async def keep(self, pieces: AsyncIterable[bytes]) -> Content:
         data = b"".join([piece async for piece in pieces])
         content = Content(hashlib.sha256(data).hexdigest(), len(data))

@@ -11,7 +11,6 @@ from replan.core.references.kept import STREAMED
 from replan.core.state.task import Slot, State, StepState
 from replan.core.types import Artifact
 from replan.errors import InputError, NoSuchPart
-from replan.ports import Contents
 from replan.run.access.views import OutputPiece
 from replan.run.service.results import step_of
 from replan.run.service.tasks import Service
@@ -44,7 +43,7 @@ async def output(service: Service, state: State, step_id: str, item: int | None,
     if not 0 <= offset <= kept.size:
         raise _outside(offset, kept.size)
     store = service.parts.store
-    data = await _read(store, state.task_id, kept.artifact_id, offset, PIECE_BYTES + 4)
+    data = await store.part(state.task_id, kept.artifact_id, offset, PIECE_BYTES + 4)
     return _piece(data, offset, kept.size, kept.media_type or _JSON, kept.artifact_id)
 
 
@@ -59,18 +58,6 @@ def _alone(step: StepState, item: int | None) -> Artifact | None:
 def _is_text(media_type: str) -> bool:
     kind = media_type.partition(";")[0].strip().lower()
     return kind.startswith("text/") or kind in (_JSON, "application/xml") or kind.endswith(("+json", "+xml"))
-
-
-async def _read(store: Contents, task_id: str, artifact_id: str, offset: int, most: int) -> bytes:
-    """`most` bytes from there on."""
-    found, at = bytearray(), 0
-    async for piece in store.pieces(task_id, artifact_id):
-        if at + len(piece) > offset:
-            found += piece[max(0, offset - at) :]
-        at += len(piece)
-        if len(found) >= most:
-            break
-    return bytes(found[:most])
 
 
 def _window(data: bytes, offset: int) -> bytes:

@@ -571,6 +571,9 @@ class PostgresStore:
     def pieces(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
         return self._contents.pieces(task_id, artifact_id)
 
+    async def part(self, task_id: str, artifact_id: str, start: int, size: int) -> bytes:
+        return await self._contents.part(task_id, artifact_id, start, size)
+
     async def keep(self, pieces: AsyncIterable[bytes]) -> Content:
         return await self._contents.keep(pieces)
 

@@ -42,6 +42,13 @@ class Contents:
         async for piece in self.checked(await self._find(task_id, artifact_id), artifact_id):
             yield piece
 
+    async def part(self, task_id: str, artifact_id: str, start: int, size: int) -> bytes:
+        digest = bytes.fromhex((await self._find(task_id, artifact_id)).digest)
+        first, within = divmod(start, artifacts.PIECE)
+        most = (within + size - 1) // artifacts.PIECE + 1
+        rows = await self._done(partial(artifacts.some, digest=digest, n=first, most=most))
+        return b"".join(rows)[within : within + size]
+
     async def checked(self, content: Content, named: str) -> AsyncIterator[bytes]:
         digest, hashed, n = bytes.fromhex(content.digest), hashlib.sha256(), 0
         while rows := await self._done(partial(artifacts.some, digest=digest, n=n, most=2)):
