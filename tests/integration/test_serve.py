@@ -150,3 +150,15 @@ def test_it_ends_at_once_with_streams_open_and_takes_up_what_it_has_left(tmp_pat
         page = http.get("/tasks/long/events?limit=500", headers={"accept": "application/json"}).json()
         assert seen == page["items"]
         assert seen[-1]["type"] == "task_completed"
+
+
+@pytest.mark.parametrize("path", ["/tasks/any/cancel", "/tasks/any/fork", "/tasks"])
+def test_a_page_of_somebody_else_cannot_have_a_browser_call_it(http: httpx2.Client, path: str) -> None:
+    for origin in ("https://evil.example", "null", "http://localhost:3000"):
+        for headers in ({}, {"content-type": "text/plain"}, {"content-type": "application/json"}):
+            answer = http.post(path, headers={**headers, "origin": origin})
+            assert answer.status_code == 403
+            assert answer.json()["type"] == "urn:replan:problem:wrong-origin"
+    own = str(http.base_url).rstrip("/").removesuffix("/api/v1")
+    assert http.post(path, headers={"origin": own}).status_code != 403
+    assert http.get("/tasks", headers={"host": "evil.example"}).status_code == 421

@@ -55,7 +55,6 @@ DEPRECATED: dict[tuple[str, str], str] = {
 }
 
 LATER: dict[str, frozenset[str]] = {
-    "server": frozenset(s.Server.model_fields) - {"auth", "allowed_hosts", "cors_origins"},
     "llm": frozenset({"service_name", "protocol", "max_streaming_indicators"}),
     "tool_service": frozenset({"service_name"}),
     "orchestrator": frozenset({"enable_builtin_workflows"}),

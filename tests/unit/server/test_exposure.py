@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from replan.config.sections import Server, Settings
 from replan.errors import ConfigError
-from replan.server.auth.exposure import Hosts, check_exposure
+from replan.server.auth.exposure import Hosts, check_exposure, page_fits
 
 
 def server(**keys: Any) -> Settings:
@@ -73,3 +73,29 @@ def test_with_auth_any_name_will_do_unless_some_are_named() -> None:
 @given(st.text(max_size=40))
 def test_no_header_makes_it_fall_over(host: str) -> None:
     assert Hosts.of(Server()).fit(host) in (True, False)
+
+
+OWN = "127.0.0.1:8080"
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "http://127.0.0.1:8080", "https://127.0.0.1:8080", "https://app.example"]
+)
+def test_without_auth_its_own_pages_and_those_that_are_named_may_call(origin: str | None) -> None:
+    assert page_fits(origin, OWN, Server(cors_origins=("https://app.example",)))
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null", "", "http://localhost:8080", "http://127.0.0.1:3000", "http://127.0.0.1", "https://evil.example", "http://127.0.0.1:8080.evil.example",
+        "http://127.0.0.1:8080@evil", "https://app.example.evil", "file://", "*",
+    ],
+)  # fmt: skip
+def test_and_no_other(origin: str) -> None:
+    assert not page_fits(origin, OWN, Server(cors_origins=("https://app.example",)))
+    assert not page_fits("http://None", None, Server())
+
+
+def test_where_keys_are_asked_for_pages_are_not() -> None:
+    assert page_fits("https://evil.example", OWN, Server(auth="keys"))

@@ -49,6 +49,19 @@ class Hosts(NamedTuple):
         return name is not None and any(_fits(name, wanted) for wanted in self.names)
 
 
+def page_fits(origin: str | None, host: str | None, server: Server) -> bool:
+    """Whether a page of that `Origin` may call: the service's own, or one that is named. No page: whoever may call at all.
+
+    Where callers bring a key, that is asked of whoever has it; where nobody brings one, a browser would send anything for any page.
+    """
+    if origin is None or server.auth != "off" or origin in server.cors_origins:
+        return True
+    return host is not None and origin.casefold() in (
+        f"http://{host}".casefold(),
+        f"https://{host}".casefold(),
+    )
+
+
 def _name_of(host: str) -> str | None:
     found = _HOST.fullmatch(host.casefold())
     return found and (found["address"] or found["name"])

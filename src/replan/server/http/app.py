@@ -7,7 +7,6 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 
 from replan import __version__
-from replan.server.auth.exposure import Hosts
 from replan.server.http.hosts import OnlyOwnHosts
 from replan.server.http.openapi import complete
 from replan.server.http.problems import answer_problems
@@ -49,9 +48,9 @@ def make_app(shared: Shared) -> FastAPI:
     app.include_router(standing.router, include_in_schema=False)  # where probes look for it
     app.include_router(standing.measured, include_in_schema=False)
     answer_problems(app)
-    hosts = Hosts.of(shared.settings.server)
-    if "*" not in hosts.names:
-        app.add_middleware(OnlyOwnHosts, hosts=hosts)
+    server = shared.settings.server
+    if server.auth == "off" or server.allowed_hosts:
+        app.add_middleware(OnlyOwnHosts, server=server)
     _complete(app, asked=shared.authenticate is not nobody_asked)
     return app
 
