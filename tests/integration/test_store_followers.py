@@ -88,6 +88,19 @@ async def test_what_is_appended_after_a_takeover_is_followed_where_the_old_drive
     assert following.seqs == [1, 2, 3, 4, 5]
 
 
+async def test_what_a_driver_wrote_just_before_it_was_taken_over_is_followed(stores: list[SqliteStore]) -> None:
+    here, there = stores
+    await there.create("t", TaskSubmitted(description="x"), 1.0)
+    claim = await there.claim("t")
+    following = Following(here, "t")
+    await following.reaches(1)
+
+    await append(there, claim, step(1))
+    await here.claim("t", steal=True)  # and writes nothing for now
+    await following.reaches(2)
+    following.done.cancel()
+
+
 async def test_a_follower_beyond_the_end_ends_with_the_task(stores: list[SqliteStore]) -> None:
     there = stores[1]
     await there.create("t", TaskSubmitted(description="x"), 1.0)

@@ -204,6 +204,7 @@ class SqliteStore:
         except asyncio.CancelledError:
             future.add_done_callback(self._give_back)
             raise
+        self._watchers.changed(task_id)  # what the driver before has written last was not looked at yet
         return claim
 
     async def delete(self, task_id: str, *, unfinished: bool = False) -> None:
