@@ -88,7 +88,9 @@ async def test_what_is_appended_after_a_takeover_is_followed_where_the_old_drive
     assert following.seqs == [1, 2, 3, 4, 5]
 
 
-async def test_what_a_driver_wrote_just_before_it_was_taken_over_is_followed(stores: list[SqliteStore]) -> None:
+async def test_what_a_driver_wrote_just_before_it_was_taken_over_is_followed(
+    stores: list[SqliteStore],
+) -> None:
     here, there = stores
     await there.create("t", TaskSubmitted(description="x"), 1.0)
     claim = await there.claim("t")

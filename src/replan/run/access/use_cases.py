@@ -148,7 +148,8 @@ class UseCases:
             summary = await self._service.parts.store.summary(summary.task_id)
         if summary.status not in ENDED:
             raise TaskNotDone(summary.task_id, summary.status)
-        return await self._service.result(summary.task_id)
+        state = await self._state(summary.task_id, summary)
+        return await self._service.result(summary.task_id, state)
 
     async def events(self, caller: Caller, task_id: str, *, after: int = 0, limit: int = 100) -> list[Record]:
         """A page of the log, as it may be shown."""

@@ -159,9 +159,9 @@ class Service:
     async def state(self, task_id: str) -> State:
         return await folded(self.parts.store, task_id)
 
-    async def result(self, task_id: str) -> TaskResult:
-        """What the task has come to so far; `status` says whether it has ended."""
-        state = await self.state(task_id)
+    async def result(self, task_id: str, state: State | None = None) -> TaskResult:
+        """What the task has come to so far; `status` says whether it has ended. `state`: the task's, where that is at hand."""
+        state = await self.state(task_id) if state is None else state
         known = self._in_clear(state.submitted)
         if not known.any:
             return await self.result_from(state)
