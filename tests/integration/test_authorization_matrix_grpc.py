@@ -33,8 +33,8 @@ from replan.config.sections import Server
 from replan.core.types import JsonObject
 from replan.run.access.callers import Caller, Scope
 from replan.server.auth.authenticator import KnownCallers, known_callers
+from replan.server.auth.credentials import Credentials
 from replan.server.grpc.messages import SERVICE, pb
-from replan.server.shared import Credentials
 
 pytestmark = pytest.mark.anyio
 

@@ -17,9 +17,9 @@ from replan.ports import HasKeys
 from replan.run.access.callers import Caller
 from replan.run.access.limits import Quotas
 from replan.server.auth.authenticator import known_callers
+from replan.server.auth.credentials import Credentials
 from replan.server.auth.keys import MOST_OF_A_NAME
 from replan.server.auth.refused import Refused
-from replan.server.shared import Credentials
 from replan.testing import MemoryStore
 from replan.wiring import SystemClock, open_store
 

@@ -28,11 +28,11 @@ from replan.core.types import Failure, Usage
 from replan.errors import InputError, NotSignedIn, TooMany
 from replan.run.access import requests, views
 from replan.run.access.callers import Caller
+from replan.server.auth.credentials import Credentials
 from replan.server.grpc.calls import SAID, UNARY
 from replan.server.grpc.messages import SERVICE, pb
 from replan.server.grpc.proto import generate
 from replan.server.grpc.serving import serving_grpc
-from replan.server.shared import Credentials
 from replan.testing import FakeTool
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -16,6 +16,7 @@ from replan.run.access.callers import LOCAL, Caller
 from replan.run.access.use_cases import UseCases
 from replan.run.access.views import Dependency
 from replan.run.session.dependencies import Leaving, Parts
+from replan.server.auth.credentials import Credentials
 from replan.server.auth.staying import Staying
 from replan.server.streams.hub import Hub
 from replan.server.streams.sse import Sending
@@ -24,33 +25,6 @@ from replan.server.telemetry.metrics import Metrics
 log = logging.getLogger("replan.server")
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
 """Of the call that is answered, for the log."""
-
-
-class Credentials(NamedTuple):
-    """What a call came with."""
-
-    authorization: str | None = None
-    """The header (HTTP) or metadata (gRPC) of that name."""
-    api_key: str | None = None
-    """Of `x-api-key`."""
-    peer: str = ""
-    """Where it came from."""
-    traceparent: str | None = None
-    """Whose trace it belongs to (W3C Trace Context)."""
-
-    @staticmethod
-    def of(sent: Iterable[tuple[str | bytes, str | bytes]], peer: str) -> Credentials:
-        """Of the headers or metadata. One that is sent twice is not what either was (RFC 9110, 5.3): nobody guesses which counts."""
-        found: dict[str, list[str]] = {}
-        for name, value in sent:
-            if (known := _plain(name).lower()) in ("authorization", "x-api-key", "traceparent"):
-                found.setdefault(known, []).append(_plain(value))
-        given = {name: ", ".join(values) for name, values in found.items()}
-        return Credentials(given.get("authorization"), given.get("x-api-key"), peer, given.get("traceparent"))
-
-
-def _plain(text: str | bytes) -> str:
-    return text if isinstance(text, str) else text.decode("latin-1")
 
 
 class Authenticator(Protocol):

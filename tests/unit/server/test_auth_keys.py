@@ -16,9 +16,9 @@ from replan.errors import NotSignedIn, StoreBusy
 from replan.ports import StoredKey
 from replan.run.access.callers import Caller
 from replan.server.auth.authenticator import KnownCallers
+from replan.server.auth.credentials import Credentials
 from replan.server.auth.keys import MOST_REMEMBERED, KeyCheck, digest_of, new_key
 from replan.server.auth.refused import Refused
-from replan.server.shared import Credentials
 from replan.testing import VirtualClock, virtual_time
 
 START = 1_000_000_000.0

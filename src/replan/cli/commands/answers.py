@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.remote.meant import is_service, spoken_for
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
+from replan.cli.terminal.remote.meant import is_service, spoken_for
 from replan.cli.terminal.task_ids import TaskName, full_id
 from replan.cli.terminal.terminal import own_stdout, say
 from replan.cli.terminal.words import clean

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from replan.cli.remote.meant import speaks_to_service
 from replan.cli.terminal.again import again, to_go_on
+from replan.cli.terminal.remote.meant import speaks_to_service
 from replan.cli.terminal.terminal import Out, paint, say
 from replan.cli.terminal.words import clean, counted, secs
 from replan.core.words import some, text_of

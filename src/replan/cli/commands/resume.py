@@ -44,13 +44,13 @@ def resume(
     from replan.cli.commands.report import tell_result
     from replan.cli.live.follow import to_the_end
     from replan.cli.live.show import show_for
-    from replan.cli.remote.meant import service_of
     from replan.cli.terminal import loop
     from replan.cli.terminal.exits import of_result
     from replan.cli.terminal.going_on import Given
     from replan.cli.terminal.inputs import secret_text, secrets_of
     from replan.cli.terminal.opened_again import opened_again
     from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.cli.terminal.remote.meant import service_of
     from replan.cli.terminal.stricter_here import check_askable
     from replan.config.whoever import whoever
     from replan.core.begun import begun_with
@@ -67,7 +67,7 @@ def resume(
         "approve": approve,
     }
     if (address := service_of(db, **local)) is not None:
-        from replan.cli.remote.following import resume_there
+        from replan.cli.commands.service.following import resume_there
 
         resume_there(address, task_ids, detach=detach, reason=reason, json=json, events=events, quiet=quiet)
         return

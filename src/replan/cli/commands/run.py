@@ -68,11 +68,11 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Run one task: plan it, run the plan, judge the outcome, print the answer."""
-    from replan.cli.remote.meant import service_of
     from replan.cli.terminal import opening
     from replan.cli.terminal.handing_in import new_task
     from replan.cli.terminal.inputs import recording_file, secret_text
     from replan.cli.terminal.loop import run as run_loop
+    from replan.cli.terminal.remote.meant import service_of
     from replan.cli.terminal.terminal import own_stdout, warn
 
     if detach:
@@ -100,7 +100,7 @@ def run(
         "replay": replay,
     }
     if (address := service_of(db, **local)) is not None:
-        from replan.cli.remote.served import as_replan
+        from replan.cli.terminal.remote.served import as_replan
 
         service = as_replan(address, approval=approve, interactive=bool(interactive))
         with own_stdout() as out:
@@ -152,10 +152,10 @@ async def _run(replan: Replan, task: NewTask, out: Out, *, json: bool, events: b
     from replan.cli.commands.report import tell_result
     from replan.cli.live.follow import to_the_end
     from replan.cli.live.show import show_for
-    from replan.cli.remote.meant import by_others
     from replan.cli.terminal.exits import of_result
     from replan.cli.terminal.handing_in import hand_in
     from replan.cli.terminal.opening import interactive as at_terminal
+    from replan.cli.terminal.remote.meant import by_others
     from replan.cli.terminal.terminal import say
 
     async with replan:

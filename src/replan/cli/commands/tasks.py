@@ -14,10 +14,10 @@ from replan.cli.commands.resume import resume
 from replan.cli.commands.store.choosing import list_tasks
 from replan.cli.commands.store.moving import export, import_
 from replan.cli.commands.store.pruning import prune
-from replan.cli.remote.meant import by_others, is_service, speaks_to_service
 from replan.cli.terminal import options
 from replan.cli.terminal.again import again
 from replan.cli.terminal.listing import Listed
+from replan.cli.terminal.remote.meant import by_others, is_service, speaks_to_service
 from replan.cli.terminal.task_ids import TaskName, full_id
 from replan.cli.terminal.terminal import Out, own_stdout, say
 

@@ -131,7 +131,7 @@ def stats(
     import asyncio
 
     from replan.cli.commands.tool_stats import rows_of, table
-    from replan.cli.remote.meant import service_of
+    from replan.cli.terminal.remote.meant import service_of
 
     with own_stdout() as out:
         if (address := service_of(db)) is not None:
@@ -146,7 +146,7 @@ def stats(
 
 
 async def _stats_of(address: str, tool: str | None) -> list[dict[str, Any]]:
-    from replan.cli.remote.served import Served, stats_rows
+    from replan.cli.terminal.remote.served import Served, stats_rows
 
     async with Served(address) as service:
         return stats_rows(await service.tool_stats(tool))
@@ -165,11 +165,11 @@ async def _stats(config: Path | None, db: str | None) -> dict[ToolKey, ToolStats
 
 async def _specs(tools: list[str] | None, config: Path | None) -> tuple[list[ToolSpec], list[str]]:
     """The tools, and what is wrong with their sources, which is told."""
-    from replan.cli.remote.meant import service_of
     from replan.cli.terminal.opening import open_replan, settings_of, tell_tool_problems
+    from replan.cli.terminal.remote.meant import service_of
 
     if (address := service_of(None, tools=tools, config=config)) is not None:
-        from replan.cli.remote.served import Served
+        from replan.cli.terminal.remote.served import Served
 
         async with Served(address) as service:
             return await service.tools(), []

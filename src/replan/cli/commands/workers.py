@@ -48,9 +48,9 @@ def submit(
     json: options.Json = False,
 ) -> None:
     """Hand a task in for the workers ([engine] kind = "procrastinate") or to a service, and print its id. It is stored by then."""
-    from replan.cli.remote.meant import service_of
     from replan.cli.terminal import loop, opening
     from replan.cli.terminal.handing_in import new_task
+    from replan.cli.terminal.remote.meant import service_of
     from replan.errors import InputError
 
     task = new_task(
@@ -65,7 +65,7 @@ def submit(
         priority=priority,
     )
     if (address := service_of(db, tools=tools, model=model, endpoint=endpoint)) is not None:
-        from replan.cli.remote.served import as_replan
+        from replan.cli.terminal.remote.served import as_replan
 
         with own_stdout() as out:
             loop.run(

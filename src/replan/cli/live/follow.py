@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from replan.cli.live.show import Show
-from replan.cli.remote.meant import is_service
 from replan.cli.terminal.again import again
 from replan.cli.terminal.exits import INTERRUPTED, WAITING
 from replan.cli.terminal.interrupts import interrupts
+from replan.cli.terminal.remote.meant import is_service
 from replan.cli.terminal.terminal import Out, say
 
 if TYPE_CHECKING:

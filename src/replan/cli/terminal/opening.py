@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replan.cli.remote.meant import service_of
+from replan.cli.terminal.remote.meant import service_of
 from replan.cli.terminal.terminal import own_stdout, secrets, warn
 from replan.errors import InputError
 
@@ -64,7 +64,7 @@ def open_stored(settings: Settings, db: str | None) -> Replan:
     `InputError` where `db` names a file that is not there: who reads does not make one.
     """
     if (address := service_of(db)) is not None:
-        from replan.cli.remote.served import as_replan
+        from replan.cli.terminal.remote.served import as_replan
 
         return as_replan(address)
     from replan.wiring import database

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from replan.cli.remote.meant import meant, refused
 from replan.cli.terminal.again import carried_config, carried_db, carried_key
+from replan.cli.terminal.remote.meant import meant, refused
 
 Config = Annotated[
     Path | None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replan.cli.remote.meant import meant, shown
+from replan.cli.terminal.remote.meant import meant, shown
 from replan.cli.terminal.terminal import report_error, say
 from replan.core.words import some
 from replan.errors import InputError, ReplanError, TaskNotFound

@@ -10,10 +10,10 @@ from replan.config.sections import Settings
 from replan.errors import ConfigError
 from replan.ports import Clock, HasKeys, Store
 from replan.run.access.callers import Caller
+from replan.server.auth.credentials import Credentials
 from replan.server.auth.keys import PREFIX, KeyCheck
 from replan.server.auth.oidc import TokenCheck
 from replan.server.auth.refused import Refused
-from replan.server.shared import Credentials
 
 log = logging.getLogger("replan.auth")
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from replan.run.access.callers import Caller, reader
 from replan.run.access.views import Submitted, TaskView
+from replan.server.auth.credentials import Credentials
 from replan.server.carrying import Carrying
 from replan.server.grpc.calls import SAID, UNARY, after_of, showing, submission, task_of
 from replan.server.grpc.messages import Misfit, filled, pb, read
 from replan.server.grpc.statuses import status_of
 from replan.server.grpc.watching import event_frames
-from replan.server.shared import Credentials, Shared
+from replan.server.shared import Shared
 
 _MOST_WAITING = 64
 """Messages that wait for a slow reader; what makes them waits then."""

@@ -13,6 +13,7 @@ import grpc.aio
 from replan.core.words import one_line
 from replan.errors import ReplanError
 from replan.run.access.callers import Caller, reader
+from replan.server.auth.credentials import Credentials
 from replan.server.carrying import Carrying
 from replan.server.grpc.calls import UNARY, Unary, after_of, showing, submission, task_of
 from replan.server.grpc.conversation import Conversation
@@ -20,7 +21,7 @@ from replan.server.grpc.messages import Misfit, encoder, pb, read
 from replan.server.grpc.statuses import Refused, Status, status, status_of
 from replan.server.grpc.watching import event_frames
 from replan.server.problems import CROWDED, LEAVING, TIMED_OUT, Problem
-from replan.server.shared import Credentials, Shared
+from replan.server.shared import Shared
 
 TASK_ID = "replan-task-id"
 """The metadata that names the task of ExecuteTask before its first event."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from replan.core.events import TERMINAL, LlmToken, Record
 from replan.ports import TaskSummary
 from replan.run.access.shown import Showing, shown
+from replan.server.auth.credentials import Credentials
 from replan.server.grpc.messages import event_bytes, pb
 from replan.server.grpc.statuses import Refused
 from replan.server.problems import LEAVING, Problem
-from replan.server.shared import Credentials, Shared
+from replan.server.shared import Shared
 
 _STORED = pb.Event.DESCRIPTOR.fields_by_name["seq"].number << 3
 """How the bytes of an event begin that has a number: a field that is 0 is left out."""

@@ -15,9 +15,10 @@ from starlette.responses import Response
 from replan.core.data.strict_json import NotStorable, read_strictly
 from replan.run.access.callers import Caller
 from replan.run.access.use_cases import UseCases
+from replan.server.auth.credentials import Credentials
 from replan.server.http.problems import Refused
 from replan.server.problems import LEAVING, NOT_JSON, WRONG_MEDIA, Problem
-from replan.server.shared import Credentials, Shared
+from replan.server.shared import Shared
 
 _CALLER = "replan.caller"
 _READ_BESIDE = 65_536

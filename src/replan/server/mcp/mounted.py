@@ -16,10 +16,11 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
 
 from replan.run.access.callers import Caller
+from replan.server.auth.credentials import Credentials
 from replan.server.http.problems import Refused
 from replan.server.mcp.server import Context, Tools
 from replan.server.problems import LEAVING, Problem
-from replan.server.shared import Credentials, Shared, nobody_asked
+from replan.server.shared import Shared, nobody_asked
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -78,12 +78,12 @@ def fork(
     from replan.app.intervening import changed_policy
     from replan.cli.live.follow import to_the_end
     from replan.cli.live.show import show_for
-    from replan.cli.remote.meant import service_of
     from replan.cli.terminal.exits import of_result
     from replan.cli.terminal.going_on import Given
     from replan.cli.terminal.inputs import plan_file, secret_text
     from replan.cli.terminal.opened_again import opened_again
     from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.cli.terminal.remote.meant import service_of
     from replan.cli.terminal.stricter_here import approval_of, check_askable, told_of_approval
     from replan.config.whoever import whoever
     from replan.core.begun import Begun, begun_with
@@ -93,7 +93,7 @@ def fork(
 
     local = {"tools": tools, "model": model, "endpoint": endpoint, "api_key": api_key, "secret": secret}
     if (address := service_of(db, **local)) is not None:
-        from replan.cli.remote.following import fork_there
+        from replan.cli.commands.service.following import fork_there
 
         there: dict[str, Any] = {
             "at": at, "fork_id": new_id, "hint": hint, "plan": None if plan is None else plan_file(plan),

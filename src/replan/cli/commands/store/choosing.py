@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from replan.cli.remote.meant import is_service, shown
 from replan.cli.terminal import options
+from replan.cli.terminal.remote.meant import is_service, shown
 from replan.cli.terminal.terminal import Out, own_stdout, say
 from replan.core.waits import WAITS_FOR
 from replan.errors import InputError

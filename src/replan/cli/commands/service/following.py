@@ -30,8 +30,8 @@ def resume_there(
     """Have the service go on with the task, and follow it; `detach`: with several, and do not."""
     import asyncio
 
-    from replan.cli.remote.served import as_replan
     from replan.cli.terminal import loop
+    from replan.cli.terminal.remote.served import as_replan
 
     async def hand_on() -> bool:
         async with as_replan(address) as service:
@@ -75,8 +75,8 @@ def fork_there(
     """Have the service make the fork and drive it, and follow it. `wanted`: keywords of `Client.fork`."""
     import asyncio
 
-    from replan.cli.remote.served import as_replan
     from replan.cli.terminal import loop
+    from replan.cli.terminal.remote.served import as_replan
 
     async def make() -> str:
         async with as_replan(address) as service:

@@ -1,0 +1,33 @@
+"""What a call came with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Credentials(NamedTuple):
+    """What a call came with."""
+
+    authorization: str | None = None
+    """The header (HTTP) or metadata (gRPC) of that name."""
+    api_key: str | None = None
+    """Of `x-api-key`."""
+    peer: str = ""
+    """Where it came from."""
+    traceparent: str | None = None
+    """Whose trace it belongs to (W3C Trace Context)."""
+
+    @staticmethod
+    def of(sent: Iterable[tuple[str | bytes, str | bytes]], peer: str) -> Credentials:
+        """Of the headers or metadata. One that is sent twice is not what either was (RFC 9110, 5.3): nobody guesses which counts."""
+        found: dict[str, list[str]] = {}
+        for name, value in sent:
+            if (known := _plain(name).lower()) in ("authorization", "x-api-key", "traceparent"):
+                found.setdefault(known, []).append(_plain(value))
+        given = {name: ", ".join(values) for name, values in found.items()}
+        return Credentials(given.get("authorization"), given.get("x-api-key"), peer, given.get("traceparent"))
+
+
+def _plain(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode("latin-1")
