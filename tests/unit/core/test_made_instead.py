@@ -84,15 +84,24 @@ def plain(state: State, base: str, before: int) -> tuple[CallState, CallState] |
     if not tries or tries[-1].status != "failed":
         return None
     failed, first = tries[-1], dict[str, int]()
-    new = [call for call in made if first.setdefault(base_of(call.key), call.plan) == call.plan]
+    alike = [call for call in made if told(call) == told(failed) and failed.plan < call.plan < before]
+    last = alike[-1] if alike else failed
+    if last.status in ("succeeded", "unknown"):
+        return failed, last
+    new = [call for call in made if first.setdefault(told(call), call.plan) == call.plan]
     for call in reversed(new):
         if (
-            failed.plan < call.plan < before
+            last.plan < call.plan < before
             and call.status in ("succeeded", "unknown")
-            and may(state, call, failed)
+            and may(state, call, last)
         ):
             return failed, call
     return None
+
+
+def told(call: CallState) -> str:
+    """What tells it from others, whatever an older release has called it."""
+    return base_of(call.key).removesuffix("x")
 
 
 def may(state: State, call: CallState, failed: CallState) -> bool:

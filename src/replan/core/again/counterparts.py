@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
+from replan.core.calls.telling import one_effect
 from replan.core.calls.told_alike import Told
+from replan.core.state.made_instead import doubt_of, what_became
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.restated import by_readings, is_read_otherwise
 from replan.core.state.task import State
@@ -149,24 +151,26 @@ def unsaid(step: Step, slot: Slot, tool: ToolSpec, done: list[Done], *, changed:
 def told_done(tool: ToolSpec, done: Done) -> str:
     """Asks what is meant by a call of this tool."""
     call, failed = done
-    if call.status == "succeeded":
-        doubt = ""
-    elif call.status == "unknown":
-        doubt = ", nobody knows whether it took effect"
-    else:
-        doubt = ", which is still under way"
     if failed is None:
-        what = f"step {call.step_id!r} has done this with {_shown(call)}{doubt}"
+        what = f"step {call.step_id!r} has done this with {_shown(call)}{doubt_of(call)}"
     else:
-        why = f" ({beginning(failed.fault.message, _SHOWN)})" if failed.fault is not None else ""
         what = (
-            f"step {failed.step_id!r} has meant this with {_shown(failed)}, which failed{why}; since then step {call.step_id!r} has made "
-            f"{_shown(call)} in its place{doubt}"
+            f"step {failed.step_id!r} has meant this with {_shown(failed)}, {what_became(failed.fault)}; since then step {call.step_id!r} has "
+            f"made {_shown(call)} in its place{doubt_of(call)}"
         )
     return (
-        f"{what}, and {(failed or call).tool_id!r} and {tool.id!r} do the same: leave it out if that is the effect that is wanted, write the value "
-        "that is meant if it is another effect, or say `repeat: true`, with its `repeat_reason`, if it is wanted once more"
+        f"{what}, and {_same(tool, failed or call)}: leave it out if that is the effect that is wanted, write the value that is meant if it is "
+        "another effect, or say `repeat: true`, with its `repeat_reason`, if it is wanted once more"
     )
+
+
+def _same(tool: ToolSpec, call: CallState) -> str:
+    """Why a call of the tool has the same effect as this one."""
+    if call.tool_id != tool.id:
+        return f"{call.tool_id!r} and {tool.id!r} do the same"
+    if tool.unique_by:
+        return one_effect(tool)
+    return f"a secret, a session or a connection does not tell two effects of {tool.id!r} apart"
 
 
 def _shown(call: CallState) -> str:

@@ -14,7 +14,7 @@ from replan.core.again.consent import planned_too_often
 from replan.core.again.counterparts import Done, planned_by_others, unsaid
 from replan.core.again.planned_calls import Call, PlannedCalls
 from replan.core.again.undone import Undone, told_undone
-from replan.core.again.unique import same_effects, told_unique
+from replan.core.again.unique import planned_already, same_effects
 from replan.core.calls.name_sets import NameSet
 from replan.core.calls.site import Slot, items_in_words
 from replan.core.calls.telling import Telling
@@ -203,10 +203,7 @@ class PlannedAgain:
         if not one.tool.unique_by or (one.base and self.state.ledger.is_done(one.base)):
             return ""
         told = self._told(one)
-        for call in self.state.made_of(one.tool, told) if told is not None else ():
-            if call.status in ("succeeded", "unknown") and not call.reused:
-                return told_unique(call.step_id, one.tool)
-        return ""
+        return "" if told is None else planned_already(one.tool, told, self.state)
 
     def _told(self, one: Call) -> JsonObject | None:
         """The parameters of the call, where all is known of them that tells it from others."""

@@ -66,6 +66,11 @@ def unique_words(tool: ToolSpec) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def one_effect(tool: ToolSpec) -> str:
+    """What it says of two calls with the same of that, in words."""
+    return f"calls of {tool.id!r} with the same {unique_words(tool)} are one effect, whatever else they say"
+
+
 def unique_problem(tool: ToolSpec) -> str:
     """What is wrong with what it says; empty if nothing is."""
     for path in tool.unique_by:

@@ -7,8 +7,10 @@ from typing import Any
 
 from replan.core import events as e
 from replan.core.calls.site import slot_of
-from replan.core.ids import canonical
+from replan.core.ids import base_of, canonical
 from replan.core.state.human_input import Said, word_of
+from replan.core.state.made_instead import CHANGED
+from replan.core.state.progress import CallState
 from replan.core.state.recovery import Edited
 from replan.core.state.step_recovery import Healing, Override
 from replan.core.state.task import State
@@ -48,6 +50,14 @@ def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> No
             asked.tool_id, {**kept, **event.parameters}, before.whole, (*before.without, *event.without)
         )
         step.healing.overrides[slot] = edited
+        step.healing.changed[base_of(asked.call_key)] = slot
+        state.failures += 1
+        if asked.effect == "once":  # what is written in these words later is this one
+            meant = CallState(
+                asked.call_key, asked.step_id, slot, asked.tool_id, 0, "once", asked.parameters, "failed",
+                fault=CHANGED, started=ts, first=ts, ended=ts, plan=state.plans,
+            )  # fmt: skip
+            state.made.setdefault(asked.tool_id, []).append(meant)
         kept = {name: value for name, value in asked.parameters.items() if name not in event.without}
         seals = {
             name: one for name, one in asked.seals.items() if name in kept and name not in event.parameters

@@ -73,8 +73,8 @@ class Restated:
     """The step, or that of the action, of this name, where it may be referred to now."""
     words: Callable[[str, int], Step | None]
     """The same as the plan of this version had it."""
-    instead: Callable[[CallState, int, ToolSpec], CallState | None] = lambda call, before, tool: None
-    """What was made instead of a failed call before a plan of this version."""
+    effect_for: Callable[[CallState, int, ToolSpec], CallState | None] = lambda call, before, tool: call
+    """What stands for a call before a plan of this version: its effect, or what was made in its place."""
     given: Callable[[str], bool] = lambda field: True
     """Whether the metadata had this field when the task was begun."""
     is_part: Callable[[int], bool] = lambda version: False
@@ -224,8 +224,8 @@ class Restated:
         self._learn(tool, made)
         for at in self._like(tool, mine, values, len(made)):
             call = made[at]
-            done = self._done(call, before, tool) if call.plan < before else None
-            if done is not None:
+            done = self.effect_for(call, before, tool) if call.plan < before else None
+            if done is not None and _has_effect(done):
                 yield done, call, self._forms[tool.id, at]
 
     def forms_of(
@@ -289,15 +289,6 @@ class Restated:
             if any(_has_effect(call) and call.effect == "once" and call.plan >= meant for call in calls):
                 return True
         return False
-
-    def _done(self, call: CallState, before: int, tool: ToolSpec) -> CallState | None:
-        """The effect that this call had, or may have had; where it failed, what was made in its place, by its step or a later plan."""
-        if call.status in ("succeeded", "unknown"):
-            return call
-        step = self.steps(call.step_id) if call.status == "failed" else None
-        mends = (one for one in (step.every_call() if step is not None else ()) if one.slot == call.slot)
-        mended = next((one for one in mends if _has_effect(one) and one.plan >= call.plan), None)
-        return mended or (self.instead(call, before, tool) if call.status == "failed" else None)
 
     def _like(self, tool: ToolSpec, mine: dict[str, Form], values: JsonObject, count: int) -> Iterable[int]:
         """The calls that may be it: those that have the parameter which the fewest have."""

@@ -45,6 +45,8 @@ class Healing:
 
     reflected: list[e.StepReflected] = field(default_factory=list)
     overrides: dict[Slot, Override] = field(default_factory=dict)
+    changed: dict[str, Slot] = field(default_factory=dict)
+    """By its content: a call that a person has put another one in place of."""
     pending: dict[Slot, SuggestedAction] = field(default_factory=dict)
     """Decided, and not begun."""
     repairs: int = 0

@@ -155,7 +155,7 @@ class State:
     modelled: bool = True
     """False: the plan was given and the steps judge themselves, so that no model is there to mend anything."""
     failures: int = 0
-    """How often something was noted of its steps that has failed."""
+    """How often something was noted of its steps that has failed, or that a person has changed."""
     escalation: e.OverallReflectionTriggered | None = None
     """A step's recovery has ended: no step is started until the plan is made anew."""
     reflection: e.ReflectionCompleted | None = None
@@ -225,6 +225,8 @@ class State:
     taken_back: tuple[int, Any] | None = field(default=None, compare=False, repr=False)
     """What the plan of this version leaves out of what was done; None: not looked at."""
     _told: dict[ToolId, CallsTold] = field(default_factory=dict, compare=False, repr=False)
+    _specs: dict[ToolId, ToolSpec] = field(default_factory=dict, compare=False, repr=False)
+    """Tools as somebody has asked about their calls, by whose word these are told apart."""
     """The calls in `made` by what they are told, of tools that do the same as others, as far as somebody has asked."""
     _ids: frozenset[str] = frozenset()
     """Ids of steps and actions that a later plan has left out."""
@@ -390,7 +392,7 @@ class State:
     def restated(self) -> Restated:
         """The calls that were made, by how plans have written them."""
         self._restated = self._restated or Restated(
-            self.named, self.words_of, self._instead_of, self._was_given, self._is_part
+            self.named, self.words_of, self.effect_for, self._was_given, self._is_part
         )
         return self._restated
 
@@ -410,20 +412,28 @@ class State:
 
     def _instead_of(self, failed: CallState, before: int, tool: ToolSpec) -> CallState | None:
         """By the same tool, or by one that does the same."""
-        as_of = self.plans, len(self.left_out)
+        as_of, specs = (self.plans, len(self.left_out)), self._specs
+        specs[tool.id] = tool
+        name = failed.tool_id
+        if made := self.made.get(name):
+            failed = self._tried(name).tried_last(made, failed, before, specs.get(name))
+        if failed.status in ("succeeded", "unknown"):
+            return failed
         for name in dict.fromkeys((failed.tool_id, tool.id, *tool.counterparts)):
             made = self.made.get(name)
-            found = self._tried(name).new(made, failed, before, self._for_whom, as_of) if made else None
+            tried, spec = self._tried(name), specs.get(name)
+            found = tried.new(made, failed, before, self._for_whom, as_of, spec) if made else None
             if found is not None:
                 return found
         return None
 
     def effect_for(self, call: CallState, before: int, tool: ToolSpec) -> CallState | None:
-        """The effect that this call has had, or may have had; where it failed, what was made in its place before this version, by its step,
-        or by a plan that called the tool or one that does the same."""
+        """What stands for this call, whoever asks: the effect that it has had, or may have had; where it failed, or a person has changed it,
+        what was made in its place, by its own step, by a like one before this version, or by a plan before it that called the tool or one
+        that does the same."""
         if call.status != "failed":
             return call
-        mended = self.mended({base_of(call.key)}, before)
+        mended = self.mended({base_of(call.key)}, before, call.step_id)
         return mended[1] if mended is not None else self._instead_of(call, before, tool)
 
     def made_like(
@@ -435,6 +445,8 @@ class State:
             return
         known = self._told.setdefault(tool_id, CallsTold())
         known.learn(spec, [one.parameters for one in made[known.count :]])
+        if spec is not None:
+            self._specs[tool_id] = spec
         for at, theirs in known.like(told, but_for):
             yield made[at], theirs
 
@@ -472,11 +484,14 @@ class State:
     def _was_given(self, name: str) -> bool:
         return self.submitted is None or name in self.submitted.metadata
 
-    def mended(self, bases: Collection[str], before: int) -> tuple[StepState, CallState] | None:
-        """A step in which a call of one of these contents had failed, and the effect that it had in other words before this version."""
+    def mended(
+        self, bases: Collection[str], before: int, own: StepId = ""
+    ) -> tuple[StepState, CallState] | None:
+        """A step in which a call of one of these contents had failed, or was changed by a person, and the effect that it had in other words
+        before this version; of its `own` at any time."""
         for step in self._every().tried(bases):
             for call in mended(step, bases):
-                if call.plan < before:
+                if call.plan < before or call.step_id == own:
                     return step, call
         return None
 
