@@ -1,4 +1,5 @@
-"""What a call would do over again that another tool has done, one that is declared to do the very same thing.
+"""What a call would do over again that another tool has done, one that is declared to do the very same thing; or, where recovery has put the call
+there, its own tool over another session.
 
 A plan that calls both has chosen both. A later plan, or recovery, that calls the one where the other has had its effect has not said that it
 means a second one. The outputs of two tools are not alike, so it is never answered with what the other gave: it is asked.
@@ -6,13 +7,17 @@ means a second one. The outputs of two tools are not alike, so it is never answe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from replan.core.again.like_calls import is_meant_again
-from replan.core.calls.site import Slot
+from replan.core.calls.site import Place, Slot
 from replan.core.calls.telling import one_effect
 from replan.core.calls.told_alike import Told
+from replan.core.ids import base_of
+from replan.core.recovery.ladder import DONE_ALREADY
+from replan.core.references.refs import has_references
 from replan.core.state.made_instead import doubt_of, what_became
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.restated import by_readings, is_read_otherwise
@@ -79,11 +84,14 @@ def _done_by_others(
 ) -> Iterator[Done]:
     """What was done before this version of the plan by tools that do the same, where nothing tells it from such a call.
 
-    `written`: how a plan writes it; what was planned beside it in the same words was chosen together with it. `planned`: what the place
-    has called before recovery changed that; what is like it was chosen beside it.
+    `written`: how a plan writes it; what was planned beside it in the same words was chosen together with it. None: recovery has put it there,
+    and its own tool is one of them. `planned`: what the place was to call before; what is like it was chosen beside it.
     """
     read = written.read if written is not None else frozenset[str]()
-    for name in tool.counterparts:
+    own = (
+        () if written is not None or tool.unique_by else (tool.id,)
+    )  # what tells those apart is asked by itself
+    for name in (*own, *tool.counterparts):
         other = resolve(name)
         for call, theirs in state.made_like(name, other, told, read):
             done = state.effect_for(call, before, tool) if call.plan < before else None
@@ -116,17 +124,26 @@ def planned_by_others(
 
 
 def done_before(
-    state: State, step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject, resolve: Resolve
+    state: State,
+    step: StepState,
+    slot: Slot,
+    tool: ToolSpec,
+    parameters: JsonObject,
+    planned: JsonObject,
+    resolve: Resolve,
 ) -> list[Done]:
-    """The same of a call that is about to be made. One that recovery has changed is held against all that was done beside it, too."""
-    if not tool.counterparts or tool.effect != "once" or state.begun is None:
+    """The same of a call that is about to be made. One that recovery has changed is held against all that was done beside it, too.
+
+    `planned`: what it would be called with as it is written.
+    """
+    if tool.effect != "once" or state.begun is None:
         return []
     known = step.calls.get(slot)
     if known is not None and known.status != "failed":
         return []  # it is under way
-    mine = step.healing
-    changed = step.meant > state.begun.version or (mine is not None and slot in mine.overrides)
-    if step.meant < 2 and not changed:
+    rewritten = step.meant > state.begun.version
+    changed = rewritten or (step.healing is not None and slot in step.healing.overrides)
+    if not changed and (step.meant < 2 or not tool.counterparts):
         return []
     told = Told.of(tool, parameters)
     if not changed:
@@ -134,10 +151,60 @@ def done_before(
         written = _Written(step.step, tool, told, forms, step.meant, step.meant in state.continued)
         before = min(step.meant, state.begun.version)
         return list(_done_by_others(state, tool, told, before, resolve, written))
-    failures = mine.failures() if mine is not None else ()
-    tried = (one for one in failures if one.call_key)  # what was not made may be what was in its way
-    planned = [Told.of(resolve(one.tool_id), one.parameters) for one in tried]
-    return list(_done_by_others(state, tool, told, state.plans + 1, resolve, planned=planned))
+    chosen = (
+        _before_rewriting(step, state, resolve)
+        if rewritten
+        else [_as_planned(step.step, slot, planned, resolve)]
+    )
+    found = _done_by_others(state, tool, told, state.plans + 1, resolve, planned=chosen)
+    place, very = (step.step.step_id, slot), {*state.bases(tool, parameters)}
+    return [
+        one
+        for one in found
+        if _is_beside(one, place, very) and not _was_meant_beside(one, tool, chosen, state)
+    ]
+
+
+def _is_beside(one: Done, place: Place, very: Collection[str]) -> bool:
+    """True if it is no try of this place, nor the very call: which of those is meant is told by their numbers."""
+    made = one.failed or one.call
+    is_own = made.status == "failed" and (made.step_id, made.slot) == place
+    return not is_own and base_of(one.call.key) not in very
+
+
+def _was_meant_beside(one: Done, tool: ToolSpec, chosen: Sequence[Told], state: State) -> bool:
+    """True if it was meant as this one was, and was changed as this one: two payments to one who has moved."""
+    made = one.failed or one.call
+    step = state.steps.get(made.step_id)
+    if made.tool_id != tool.id or step is None or step.healing is None:
+        return False
+    first = step.healing.failures(made.slot)[:1]
+    return any(Told.of(tool, by.parameters).is_like(mine) for by in first for mine in chosen)
+
+
+def _as_planned(step: Step, slot: Slot, parameters: JsonObject, resolve: Resolve) -> Told:
+    """What the place was to call; references that could not be read may be anything."""
+    name = next((one.tool for one in step.actions if one.action_id == slot.action_id), step.tool)
+    known = {name: value for name, value in parameters.items() if not has_references(value)}
+    return Told.of(resolve(name), known, parameters.keys() - known.keys())
+
+
+def _before_rewriting(step: StepState, state: State, resolve: Resolve) -> list[Told]:
+    """What the step was to call before it was written anew: as the plan had it, and as it was called first."""
+    name, version = step.step.step_id, state.begun.version if state.begun is not None else 1
+    found = []
+    if (words := state.words_of(name, version)) is not None:
+        for action in words.actions or (words,):
+            slot = Slot(None if action is words else action.action_id)  # type: ignore[union-attr]
+            found.append(_as_planned(words, slot, words_of(words, slot), resolve))
+    mine = step.healing
+    firsts = (mine.failures(slot)[:1] for slot in mine.slots()) if mine is not None else ()
+    found += [
+        Told.of(resolve(one.tool_id), one.parameters)
+        for one in chain.from_iterable(firsts)
+        if one.error.kind not in DONE_ALREADY  # what was in its way is none of its own
+    ]
+    return found
 
 
 def unsaid(step: Step, slot: Slot, tool: ToolSpec, done: list[Done], *, changed: bool = False) -> str:

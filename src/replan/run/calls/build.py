@@ -175,7 +175,9 @@ def prepare(
             raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     large = meant is not None
     call = Call(step.step, slot, tool, parameters, call_key(base, number), large=large)
-    others = [] if answered else done_before(state, step, slot, tool, parameters, tools.resolve)
+    others = (
+        [] if answered else done_before(state, step, slot, tool, parameters, found.planned, tools.resolve)
+    )
     if text := unsaid(step.step, slot, tool, others, changed=changed):
         text = of_this_alone(step.step, slot) + text
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))

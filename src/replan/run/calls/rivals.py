@@ -14,32 +14,39 @@ from replan.core.calls.site import Slot
 from replan.core.calls.told_alike import Told
 from replan.core.ids import base_of
 from replan.core.state.task import CallState, State, StepState, actions_of
-from replan.core.types import JsonObject, ToolSpec
+from replan.core.types import JsonObject, ToolId, ToolSpec
+from replan.core.words import beginning, text_of
 from replan.ports import Tools
 from replan.run.calls.outline import outline
 from replan.run.calls.repeats import places
 from replan.run.session.outputs import Loaded
 
+_SHOWN = 160
+"""Characters of parameters in a hint."""
 _MADE = frozenset({"succeeded", "running", "retrying", "unknown"})
 
 
 def made_elsewhere(
     step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject, state: State, tools: Tools
 ) -> str:
-    """Which other place means this very call, in words; empty if none does, or where the plan has meant both alike."""
+    """Which other place means this call, over whatever session, in words; empty if none does, or where the plan has meant both alike."""
     if tool.effect != "once":
         return ""
     mine = _planned(step, slot, _item_of(step, slot, state), state, tools)
     proposed = _Proposed(tool, set(state.bases(tool, parameters)), Told.of(tool, parameters))
     for other, at, item, by, made in _others(step, slot, proposed, state, tools):
         theirs = _planned(other, at, item, state, tools) if mine is not None else None
-        if mine is not None and theirs is not None and not mine.names.isdisjoint(theirs.names):
+        if mine is not None and theirs is not None and mine.is_like(theirs):
             continue  # the items of a list that are equal, say: each is one
         if by.id != tool.id and mine is not None and mine.told.is_like(Told.of(by, made)):
             continue  # the plan has chosen both
         words = at.words()
         place = f"step {other.step.step_id!r}" + (f", {words}," if words else "")
-        return place if by.id == tool.id else f"{place} (by {by.id!r}, which does the same)"
+        if by.id != tool.id:
+            return f"{place} (by {by.id!r}, which does the same)"
+        if proposed.names.isdisjoint(state.bases(tool, made)):
+            return f"{place} (with {beginning(text_of(made), _SHOWN)}, which is the same effect)"
+        return place
     return ""
 
 
@@ -59,16 +66,25 @@ class _Proposed(NamedTuple):
 
     def is_made_by(self, by: ToolSpec, parameters: JsonObject, names: Callable[[], Collection[str]]) -> bool:
         """True if this call of that tool, which has these names, is it or does the same."""
-        if by.id == self.tool.id:
-            return not self.names.isdisjoint(names())
-        return by.id in self.tool.counterparts and self.told.is_like(Told.of(by, parameters))
+        if by.id == self.tool.id and not self.names.isdisjoint(names()):
+            return True
+        if by.id == self.tool.id and self.tool.unique_by and not self.told.given:
+            return False  # all its parameters tell it then
+        return by.id in (self.tool.id, *self.tool.counterparts) and self.told.is_like(Told.of(by, parameters))
 
 
 class _Planned(NamedTuple):
     """What a place was planned to call."""
 
+    tool_id: ToolId
     told: Told
     names: set[str]
+
+    def is_like(self, other: _Planned) -> bool:
+        """True if nothing tells the two apart."""
+        if not self.names.isdisjoint(other.names):
+            return True
+        return self.tool_id == other.tool_id and self.told.is_like(other.told)
 
 
 def _others(
@@ -117,7 +133,7 @@ def _planned(step: StepState, slot: Slot, item: Any, state: State, tools: Tools)
     tool = tools.resolve(name)
     if tool is None:
         return None
-    return _Planned(Told.of(tool, meant.planned), set(state.bases(tool, meant.planned)))
+    return _Planned(tool.id, Told.of(tool, meant.planned), set(state.bases(tool, meant.planned)))
 
 
 def _item_of(step: StepState, slot: Slot, state: State) -> Any:
