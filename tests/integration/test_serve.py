@@ -162,3 +162,17 @@ def test_a_page_of_somebody_else_cannot_have_a_browser_call_it(http: httpx2.Clie
     own = str(http.base_url).rstrip("/").removesuffix("/api/v1")
     assert http.post(path, headers={"origin": own}).status_code != 403
     assert http.get("/tasks", headers={"host": "evil.example"}).status_code == 421
+
+
+def test_metrics_name_routes_and_no_task(http: httpx2.Client) -> None:
+    task_id = done(http, plan(step("s1", "weather", city="Kyiv")))
+    http.get("/nowhere")
+    told = http.get("/metrics")
+    assert told.headers["content-type"].startswith("text/plain")
+    text = told.text
+    assert 'route="/tasks",status="202"' in text
+    assert 'route="/tasks/{task_id}/result",status="200"' in text
+    assert 'route="none",status="404"' in text
+    assert task_id not in text
+    assert "_created" not in text
+    assert 'replan_tool_calls_total{outcome="succeeded",tool="weather"}' in text

@@ -56,17 +56,19 @@ async def serve(
     store = service.parts.store
     known = known_callers(settings, store, service.parts.clock)
     quotas = Quotas(settings.limits, service, store.keys() if isinstance(store, HasKeys) else None)
+    hub = Hub(service, beat_secs=pace.beat_secs)
+    metrics = Metrics(driver.load, lambda: hub.watchers)
     shared = Shared(
         use_cases=UseCases(service, driver, quotas),
         parts=service.parts,
         settings=settings,
-        hub=Hub(service, beat_secs=pace.beat_secs),
+        hub=hub,
         sending=Sending(pace.stuck_secs),
         pace=pace,
         authenticate=known or nobody_asked,
-        metrics=Metrics(driver.load),
+        metrics=metrics,
     )
-    service.parts.taps = (*service.parts.taps, *([shared.metrics] if shared.metrics is not None else ()))
+    service.parts.taps = (*service.parts.taps, metrics)
     shared.checks["store"] = _reads(shared)
     async with contextlib.AsyncExitStack() as fronts:
         if known is not None:

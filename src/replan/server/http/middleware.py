@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+import time
 from collections.abc import Sequence
 
 from starlette.datastructures import Headers
@@ -15,8 +16,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from replan.server.http.problems import Refused, answer_of
 from replan.server.problems import BODY_TOO_LARGE, TIMED_OUT, Problem
 from replan.server.shared import Shared, request_id
+from replan.server.telemetry.metrics import Metrics
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _LEAST_COMPRESSED = 1024
 MOST_BODY_BYTES = 2_097_152
 PATIENT = ("/events", "/result", "/mcp")
@@ -29,7 +32,7 @@ def around(app: ASGIApp, shared: Shared) -> ASGIApp:
     app = InTime(Bounded(Compressed(app), MOST_BODY_BYTES), server.request_timeout_secs, PATIENT)
     if server.cors_origins:
         app = _for_pages(app, server.cors_origins)
-    return Named(app)
+    return Named(app if shared.metrics is None else Counted(app, shared.metrics))
 
 
 class Named:
@@ -63,6 +66,34 @@ class Named:
             if not whole:  # else it is answered and logged
                 raise
         return None
+
+
+class Counted:
+    """Counts calls, by how their routes are declared."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        began, status, streamed = time.perf_counter(), 500, False
+
+        async def sending(message: Message) -> None:
+            nonlocal status, streamed
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                streamed = any(b"event-stream" in value for _, value in message.get("headers", ()))
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sending)
+        finally:
+            route = getattr(scope.get("route"), "path", "none")
+            secs = time.perf_counter() - began
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            self._metrics.answered(method, route, status, secs, streamed=streamed)
 
 
 class Bounded:

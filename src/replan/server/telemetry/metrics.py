@@ -10,7 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from replan.core import events as e
@@ -46,7 +53,8 @@ class _Names:
 class Metrics:
     """A `Tap`; `text()` is what `/metrics` answers."""
 
-    def __init__(self, load: Callable[[], Load]) -> None:
+    def __init__(self, load: Callable[[], Load], watchers: Callable[[], int] = lambda: 0) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more for each, which nobody reads
         self.registry = registry = CollectorRegistry()
         self._tools, self._models = _Names(), _Names()
         self.started = Counter("replan_tasks_started", "Tasks that were begun here.", registry=registry)
@@ -119,7 +127,8 @@ class Metrics:
             "replan_http_request_duration_seconds", "How long they took, streams left out.", ["method", "route"],
             buckets=_CALL_SECS, registry=registry,
         )  # fmt: skip
-        self.watchers = Gauge("replan_watchers", "Open streams of events.", ["protocol"], registry=registry)
+        watching = Gauge("replan_watchers", "Open streams of events.", registry=registry)
+        watching.set_function(watchers)
         running = Gauge("replan_tasks_running", "Tasks that are driven here now.", registry=registry)
         running.set_function(lambda: load().running)
         queued = Gauge("replan_tasks_queued", "Tasks that wait for a place here.", registry=registry)
@@ -140,6 +149,12 @@ class Metrics:
 
     def text(self) -> bytes:
         return generate_latest(self.registry)
+
+    def answered(self, method: str, route: str, status: int, secs: float, *, streamed: bool) -> None:
+        """A call of the HTTP API. `route`: as it is declared, which names no task."""
+        self.requests.labels(method, route, str(status)).inc()
+        if not streamed:
+            self.request_secs.labels(method, route).observe(secs)
 
     # ── Tap ──
 
