@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from replan import __version__
+from replan.server.http.calls import ROOT
 from replan.server.http.hosts import OnlyOwnHosts
+from replan.server.http.lookup import Lookup
 from replan.server.http.openapi import complete
 from replan.server.http.problems import answer_problems
 from replan.server.http.routes import acting, catalogue, events, standing, tasks
 from replan.server.shared import Shared, nobody_asked
 
-ROOT = "/api/v1"
 _ABOUT = """A task in plain language goes in; a model plans a graph of tool calls, which is checked, run, judged and repaired.
 
 `POST /tasks` submits, `GET /tasks/{id}/events` watches, `GET /waiting` shows what waits for a person, `GET /tasks/{id}/result`
@@ -40,13 +41,10 @@ def make_app(shared: Shared) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.shared = shared
-    api = APIRouter(prefix=ROOT)
-    for part in (tasks, events, acting, catalogue, standing):
-        api.include_router(part.router)
-    api.include_router(standing.measured)
-    app.include_router(api)
-    app.include_router(standing.router, include_in_schema=False)  # where probes look for it
-    app.include_router(standing.measured, include_in_schema=False)
+    routes = [route for part in (tasks, events, acting, catalogue) for route in part.router.routes]
+    routes += standing.at(ROOT, listed=True)
+    routes += standing.at("", listed=False)  # where probes look for it
+    app.router.routes[:0] = [Lookup(routes), *routes]
     answer_problems(app)
     server = shared.settings.server
     if server.auth == "off" or server.allowed_hosts:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic_core import to_json
@@ -20,6 +20,7 @@ from replan.server.http.problems import Refused
 from replan.server.problems import LEAVING, NOT_JSON, WRONG_MEDIA, Problem
 from replan.server.shared import Shared
 
+ROOT = "/api/v1"
 _CALLER = "replan.caller"
 _READ_BESIDE = 65_536
 """Bytes of a body from which on it is read beside the event loop."""
@@ -81,6 +82,17 @@ class SignedRoute(APIRoute):
             return await handle(_Strict(request.scope, request.receive))
 
         return signed
+
+
+def calls_about(tag: str, *, prefix: str = ROOT, signed: bool = True, listed: bool = True) -> APIRouter:
+    """Where the calls about that are put. `signed`: callers are known. `listed`: they are in the document."""
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=SignedRoute if signed else APIRoute,
+        include_in_schema=listed,
+        generate_unique_id_function=lambda route: route.name,
+    )
 
 
 def _check_media(request: Request) -> None:

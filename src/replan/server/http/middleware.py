@@ -161,10 +161,18 @@ class Compressed:
         self._compressing = GZipMiddleware(app, minimum_size=_LEAST_COMPRESSED, compresslevel=4)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        plain = scope["type"] != "http" or (
-            scope["path"].endswith("/events") and "json" not in Headers(scope=scope).get("accept", "")
-        )
+        plain = scope["type"] != "http" or not _takes_gzip(scope)
         await (self.app if plain else self._compressing)(scope, receive, send)
+
+
+def _takes_gzip(scope: Scope) -> bool:
+    asked = accepted = b""
+    for name, value in scope["headers"]:
+        if name == b"accept-encoding":
+            asked = value
+        elif name == b"accept":
+            accepted = value
+    return b"gzip" in asked and (b"json" in accepted or not scope["path"].endswith("/events"))
 
 
 def _for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.responses import Response
 
@@ -18,11 +17,11 @@ from replan.run.access.requests import (
     SignalRequest,
 )
 from replan.run.access.views import Submitted, TaskView
-from replan.server.http.calls import Cases, Signed, SignedRoute, shown
+from replan.server.http.calls import Cases, Signed, calls_about, shown
 from replan.server.http.openapi import problems
 from replan.server.http.routes import parameters as p
 
-router = APIRouter(tags=["acting"], route_class=SignedRoute)
+router = calls_about("acting")
 _ENDS = problems("task-ended", "task-held", "task-given-away", task=True, body=True)
 _NONE = ReasonRequest()
 _NO_PAUSE = PauseRequest()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from starlette.responses import Response
 
 from replan.run.access.views import Page, ToolStatsView, ToolView, WaitingTask
-from replan.server.http.calls import Cases, Signed, SignedRoute, listed, shown
+from replan.server.http.calls import Cases, Signed, calls_about, listed, shown
 from replan.server.http.openapi import problems
 from replan.server.http.routes import parameters as p
 
-router = APIRouter(tags=["catalogue"], route_class=SignedRoute)
+router = calls_about("catalogue")
 
 
 @router.get("/waiting", response_model=Page[WaitingTask], responses=problems())

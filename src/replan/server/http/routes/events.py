@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request
+from fastapi import Header, Request
 from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.responses import Response
@@ -15,14 +15,14 @@ from replan.run.access.callers import Caller
 from replan.run.access.shown import Showing, shown
 from replan.run.access.use_cases import UseCases
 from replan.server.http import examples
-from replan.server.http.calls import Cases, Signed, SignedRoute, credentials_of, shared_of
+from replan.server.http.calls import Cases, Signed, calls_about, credentials_of, shared_of
 from replan.server.http.openapi import problems
 from replan.server.http.problems import Refused
 from replan.server.http.routes import parameters as p
 from replan.server.problems import LEAVING, MISFIT, NOT_ACCEPTABLE, Problem
 from replan.server.streams.sse import EventStream, Sse
 
-router = APIRouter(tags=["events"], route_class=SignedRoute)
+router = calls_about("events")
 _READ_AT_ONCE = 50
 _MOST_BYTES = 1_048_576
 """Of a page: it ends there, also where more events were asked for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 
 from replan.core.report.result import TaskResult
@@ -20,11 +20,11 @@ from replan.run.access.views import (
     TaskView,
     WaitingTask,
 )
-from replan.server.http.calls import Cases, Signed, SignedRoute, listed, shown
+from replan.server.http.calls import Cases, Signed, calls_about, listed, shown
 from replan.server.http.openapi import problems
 from replan.server.http.routes import parameters as p
 
-router = APIRouter(tags=["tasks"], route_class=SignedRoute)
+router = calls_about("tasks")
 
 
 @router.post(
