@@ -147,7 +147,7 @@ class Connection:
         """The JSON that the service answers with; raises the error that it names.
 
         `again`: whether it may be sent once more where nobody knows if it was done (None: if it only reads). `wait_secs`: how
-        long the service was asked to take. `at_root`: `path` is the address's own, not one of the calls'.
+        long the service was asked to take. `fine`: statuses beside those of success that come with an answer.
         """
         again = method == "GET" if again is None else again
         url = self.url + path
