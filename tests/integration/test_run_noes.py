@@ -198,3 +198,60 @@ def test_all_that_a_judge_says_with_its_no_reaches_the_reflector_and_the_person(
     ran = planned(PAY, evaluation={**verdict(10), field: QUESTION}, overall_reflection=NO_OTHER)
     assert QUESTION in asked_of_the_reflector(ran)
     assert QUESTION in "".join(waits_for(ran))
+
+
+# ── what is left out ──────────────────────────────────────────────────────────
+
+
+def without_the_payment(**strategy: Any) -> Ran:
+    """What became of a payment that fails, and a mail that was to follow it, after this change of the plan."""
+
+    async def main() -> Ran:
+        tools = {
+            "pay": FakeTool(output="paid", effect="once", fail=["no such Bob"] * 9),
+            "look": FakeTool(output="seen", effect="reads"),
+            "mail": FakeTool(output="sent", effect="once"),
+        }
+        given = plan(
+            step("p", "pay"),
+            step("l", "look", "p"),
+            step("m", "mail", "l", parameters={"text": "You are paid."}),
+        )
+        again = {"problem_nature": "decomposition", "should_replan": True, "reflection_text": "Bob has left."}
+        made = await bench(
+            tools,
+            {
+                "step_reflection": HANDED_ON,
+                "evaluation": verdict(),
+                "overall_reflection": [{**again, "replanning_strategy": strategy}] * 2 + [NO_OTHER] * 3,
+                "execution_plan": {"steps": [], "cannot": "no Bob"},
+            },
+        )
+        return (await made.run(given, evaluation="model")).check()
+
+    return virtual_time(main())
+
+
+@pytest.mark.parametrize("reason", ["", "no", "It is still needed, but fails.", "not possible"])
+def test_an_effect_does_not_follow_one_that_was_skipped_without_a_reason_why_it_is_not_needed(
+    reason: str,
+) -> None:
+    adjusted = {"type": "adjust_dependencies", "adjustments": [{"step_id": "l", "remove": ["p"]}]}
+    for strategy in ({"type": "skip_steps", "step_ids": ["p"]}, adjusted):
+        ran = without_the_payment(**strategy, reason=reason)
+        assert (ran.result.status, ran.source.counts["mail"]) == ("failed", 0)
+        assert "whose effect was not had" in ran.events("reflection_completed")[0].violations[0]
+
+
+@pytest.mark.parametrize("reason", ["", "no", "not possible"])
+def test_a_skip_without_such_a_reason_is_no_account_of_what_is_skipped(reason: str) -> None:
+    ran = without_the_payment(type="skip_steps", step_ids=["p", "m"], reason=reason)
+    assert not ran.result.is_success
+    assert ran.model.calls["evaluation"] == 2
+
+
+def test_with_a_reason_it_is_one_and_what_follows_is_done() -> None:
+    ran = without_the_payment(type="skip_steps", step_ids=["p"], reason="Bob was paid in cash.")
+    assert ran.result.is_success
+    assert (ran.source.counts["mail"], ran.model.calls["evaluation"]) == (1, 1)
+    assert "paid in cash" in ran.result.shortfall[0]

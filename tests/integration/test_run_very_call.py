@@ -144,9 +144,7 @@ def test_a_step_that_was_there_before_has_its_effect_for_itself() -> None:
     ran = run(
         bank,
         {
-            "execution_plan": plan(
-                pays("a", "Bad", shape="step"), pays("b", "Bob", shape="step", needs=("a",))
-            ),
+            "execution_plan": plan(pays("a", "Bad", shape="step"), pays("b", "Bob", shape="step")),
             "step_reflection": REPLAN,
             "overall_reflection": overall(type="skip_steps", step_ids=["a"]),
         },

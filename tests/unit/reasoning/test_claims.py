@@ -70,3 +70,58 @@ def test_what_has_another_form_says_nothing(said: Any) -> None:
 def test_two_spellings_of_one_field_with_two_meanings_are_asked_about() -> None:
     with pytest.raises(Violations):
         read_claims([{"step": "p", "made_good_by": "x", "madeGoodBy": "y"}])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("yes", "nein", "否", "unknown", "needed", "No, it is still needed.", "Was it needed?", "I cannot tell."),
+        *("It was needed.", "The payment is still outstanding.", "Doch, sie war nötig.", "仍然需要", "not possible"),
+        *(["none"], True, {"needed": True}),
+    ],
+)  # fmt: skip
+def test_what_is_no_reason_accounts_for_nothing(words: Any) -> None:
+    assert read_claims([{"step": "p", "not_needed": words}]) == {"p": Claim()}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("Bob was paid in cash already.", "No payment was due any more.", "Not needed: he has left."),
+        *("nobody asked for a mail", "Nicht nötig, Bob hat bar gezahlt.", "已用现金支付", "It is needed only if he orders."),
+    ],
+)  # fmt: skip
+def test_a_reason_is_one_however_it_begins(words: str) -> None:
+    said = {"p": Claim(not_needed=words)}
+    assert read_claims([{"step": "p", "not_needed": words}]) == said
+    assert read_claims([{"step": "p", "not_needed": [words]}]) == said
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        *({"made_good": False}, {"is_made_good": "no"}, {"status": "failed"}, {"verdict": "no"}, {"needed": True}),
+        *({"confidence": 0}, {"still_needed": "yes"}, {"accounted": False}, {"error": "m was for Ann"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_entry_that_something_beside_it_denies_accounts_for_nothing(beside: Any) -> None:
+    assert read_claims([{"step": "p", "made_good_by": "m", **beside}]) == {"p": Claim()}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        *({"needed": False}, {"status": "done"}, {"made_good": True}, {"reason": "the same"}, {"item": 1}),
+        *({"partial": False}, {"confidence": 0.9}, {"effect": "pay Bob"}, {"amount": 0}, {"error": None}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_agrees_beside_an_entry_or_only_tells_takes_nothing_from_it(beside: Any) -> None:
+    assert read_claims([{"step": "p", "made_good_by": "m", **beside}]) == {"p": Claim(("m",))}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_step_of_which_one_entry_says_that_nothing_stands_for_it_is_not_accounted_for(order: int) -> None:
+    said = [{"step": "p", "made_good_by": "m"}, {"step": "p", "made_good_by": None, "not_needed": None}]
+    assert read_claims(said[::order]) == {"p": Claim()}

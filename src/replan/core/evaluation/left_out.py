@@ -12,6 +12,7 @@ from replan.core.evaluation.effects_had import NOT_LOST, Effects, Lost, Resolve
 from replan.core.evaluation.stand_ins import by_other_tools, in_words
 from replan.core.evaluation.undone import LeftOut, Undone
 from replan.core.ids import base_of
+from replan.core.recovery.reasons import is_a_reason
 from replan.core.report.explain import step_words, without_items
 from replan.core.state.progress import CallState, Slot, StepState
 from replan.core.state.recovery import Recovery
@@ -88,7 +89,11 @@ def _tried_again(
 
 def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallState]]) -> Iterator[Undone]:
     """What later plans left out, each with what the steps that took its place, one after the other, have not made up for."""
-    skipped = {note.plan_version: note.reason for note in known.rounds if note.strategy == "skip_steps"}
+    skipped = {
+        note.plan_version: note.why
+        for note in known.rounds
+        if note.strategy == "skip_steps" and is_a_reason(note.why)
+    }
     heirs = set(known.replaced.values())
     for first in [name for name in known.dropped if name not in heirs]:
         line = _line(known, first, effects)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from replan.core.data.schemas import problems
+from replan.core.evaluation.effects_had import Resolve
 from replan.core.evaluation.parts import still_open
 from replan.core.limits.policy import Policy
 from replan.core.recovery.guard import must_stop
@@ -133,7 +134,7 @@ def _fatal(step: StepState) -> bool:
     return not planned <= step.calls.keys() or any(call.effect != "reads" for call in step.every_call())
 
 
-def violations(proposal: OverallReflection, state: State) -> list[str]:
+def violations(proposal: OverallReflection, state: State, resolve: Resolve = lambda _: None) -> list[str]:
     """What is wrong with a reflection on a round, in the order in which it is decided."""
     found = list(_violations(proposal, state))
     if (
@@ -142,7 +143,7 @@ def violations(proposal: OverallReflection, state: State) -> list[str]:
         and state.plan is not None
         and proposal.replanning_strategy is not None
     ):
-        refused = refusal(state.plan, standing_of(state), proposal.replanning_strategy)
+        refused = refusal(state.plan, standing_of(state, resolve), proposal.replanning_strategy)
         found += [f"replanning_strategy cannot be carried out: {refused}"] if refused else []
     return found
 
@@ -211,8 +212,8 @@ def default_strategy(state: State) -> Strategy:
     return Strategy(type="replan_from_step", step_id=first)
 
 
-def standing_of(state: State) -> Standing:
-    """Where the steps of the plan stand."""
+def standing_of(state: State, resolve: Resolve = lambda _: None) -> Standing:
+    """Where the steps of the plan stand. `resolve`: the tools, where it matters what has an effect."""
     left_out = frozenset(
         name
         for name, step in state.steps.items()
@@ -222,4 +223,10 @@ def standing_of(state: State) -> Standing:
         frozenset(name for name, step in state.steps.items() if step.status == "succeeded"),
         frozenset(name for name, step in state.steps.items() if step.status == "failed"),
         left_out,
+        frozenset(name for name, step in state.steps.items() if _has_effect(step, resolve)),
     )
+
+
+def _has_effect(step: StepState, resolve: Resolve) -> bool:
+    names = [one.tool for one in step.step.actions] or [step.step.tool]
+    return any((tool := resolve(name)) is not None and tool.effect != "reads" for name in names)

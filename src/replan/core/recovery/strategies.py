@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from replan.core.plan.graph import Graph
 from replan.core.plan.index import references_of
+from replan.core.recovery.reasons import is_a_reason
 from replan.core.references.conditions import roots
 from replan.core.reflection import Adjustment, Strategy
 from replan.core.types import Plan, Step, StepId
@@ -28,6 +29,8 @@ class Standing(NamedTuple):
     failed: frozenset[StepId]
     left_out: frozenset[StepId]
     """Skipped because of a failure or of a skipped input."""
+    effects: frozenset[StepId] = frozenset()
+    """Those that do more than read, as far as their tools are known."""
 
 
 def refusal(plan: Plan, standing: Standing, strategy: Strategy) -> str:
@@ -35,9 +38,9 @@ def refusal(plan: Plan, standing: Standing, strategy: Strategy) -> str:
     try:
         match strategy.type:
             case "skip_steps":
-                skip_steps(plan, standing, strategy.step_ids)
+                skip_steps(plan, standing, strategy.step_ids, strategy.reason)
             case "adjust_dependencies":
-                adjust_dependencies(plan, standing, strategy.adjustments)
+                adjust_dependencies(plan, standing, strategy.adjustments, strategy.reason)
             case "add_remediation_steps":
                 to_be_helped(plan, standing, strategy)
             case "replan_from_step":
@@ -50,8 +53,11 @@ def refusal(plan: Plan, standing: Standing, strategy: Strategy) -> str:
 # ── code alone ────────────────────────────────────────────────────────────────
 
 
-def skip_steps(plan: Plan, standing: Standing, step_ids: Sequence[StepId]) -> Plan:
-    """The plan without these steps; what only waited for one waits for what that one waited for."""
+def skip_steps(plan: Plan, standing: Standing, step_ids: Sequence[StepId], reason: str = "") -> Plan:
+    """The plan without these steps; what only waited for one waits for what that one waited for.
+
+    An effect that was to follow one that is left out is had without it only for a `reason`.
+    """
     gone = _known(plan, step_ids, "skip_steps")
     if all(name in standing.succeeded for name in gone):
         raise StrategyRefused("the steps to be skipped have succeeded already")
@@ -62,13 +68,16 @@ def skip_steps(plan: Plan, standing: Standing, step_ids: Sequence[StepId]) -> Pl
     for step in rest:
         if step.step_id not in standing.succeeded and (needed := refers_to(step, owners) & gone):
             raise StrategyRefused(f"step {step.step_id!r} needs the output of {_list(needed)}")
+    _check_followers(plan, standing, gone, set(), reason)
     needs = {step.step_id: step.dependencies for step in plan.steps}
     steps = [_with(step, _bypassing(step.dependencies, gone, needs)) for step in rest]
     return plan.model_copy(update={"steps": tuple(steps)})
 
 
-def adjust_dependencies(plan: Plan, standing: Standing, adjustments: Sequence[Adjustment]) -> Plan:
-    """The plan with dependencies added and taken away."""
+def adjust_dependencies(
+    plan: Plan, standing: Standing, adjustments: Sequence[Adjustment], reason: str = ""
+) -> Plan:
+    """The plan with dependencies added and taken away; from an effect that has failed only for a `reason`."""
     if not adjustments:
         raise StrategyRefused("there is no adjustment")
     _known(plan, [one.step_id for one in adjustments], "adjust_dependencies")
@@ -83,6 +92,7 @@ def adjust_dependencies(plan: Plan, standing: Standing, adjustments: Sequence[Ad
         step = steps[one.step_id]
         if cut := refers_to(step, owners) & set(one.remove):
             raise StrategyRefused(f"step {one.step_id!r} refers to {_list(cut)} and has to wait for it")
+        _check_followers(plan, standing, set(one.remove), {one.step_id}, reason)
         if one.step_id in standing.succeeded and one.add:
             raise StrategyRefused(f"step {one.step_id!r} has succeeded already")
         wanted = [need for need in step.dependencies if need not in one.remove]
@@ -93,6 +103,25 @@ def adjust_dependencies(plan: Plan, standing: Standing, adjustments: Sequence[Ad
     if cycle := Graph.from_needs({step.step_id: step.dependencies for step in made}).cycle():
         raise StrategyRefused(f"the steps would form a cycle: {' → '.join(cycle)}")
     return plan.model_copy(update={"steps": made})
+
+
+def _check_followers(
+    plan: Plan, standing: Standing, gone: set[StepId], first: set[StepId], reason: str
+) -> None:
+    """`StrategyRefused` where an effect would no longer wait for one that was not had, and nothing says why that is not needed.
+
+    `first`: the steps that wait for it no more; none: all that have waited.
+    """
+    lost = gone & standing.effects & (standing.failed | standing.left_out)
+    if not lost or is_a_reason(reason):
+        return
+    graph = Graph.of(plan)
+    after = {*first, *graph.downstream(first or lost)} - gone - standing.succeeded
+    if followers := after & standing.effects:
+        raise StrategyRefused(
+            f"{_list(followers)} was to follow {_list(lost)}, whose effect was not had: say in `reason` why the user does not need that "
+            "effect; if it is needed, leave both out, or have a new plan made (full_replan)"
+        )
 
 
 # ── with steps of a planner ───────────────────────────────────────────────────

@@ -263,6 +263,7 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
     note = known.note(state.round)
     note.heard = False  # what was said before in this round is known to the plan: no reason to try it again
     note.strategy, note.reason = event.strategy, event.reason
+    note.why = state.replanning.strategy.reason if state.replanning is not None else ""
     note.plan_version, note.changes = event.plan.version, event.diff.words()
     if state.plan is not None:
         known.labels |= labels_of(state.plan, known.labels)

@@ -23,6 +23,8 @@ class RoundNote:
     strategy: str = ""
     """How its plan came about; empty for the first."""
     reason: str = ""
+    why: str = ""
+    """The reason of its strategy alone."""
     plan_version: int = 0
     changes: str = ""
     """What the plan changed, in words."""

@@ -8,10 +8,12 @@ from typing import Any
 
 from replan.core.data.nothing import is_filler
 from replan.core.data.spellings import one_spelling
+from replan.core.data.taken_back import said_beside
 from replan.core.evaluation.accounts import Claim
+from replan.core.recovery.reasons import is_a_reason
 from replan.core.types import StepId
 from replan.reasoning.prompting.ask import Violations
-from replan.reasoning.prompting.read_values import opened
+from replan.reasoning.prompting.read_values import fold, opened, truth
 
 _FIELDS = ("step", "step_id", "made_good_by", "not_needed", "in_one")
 _DEEP = 4
@@ -25,11 +27,17 @@ _WHOLE = re.compile(
 
 
 def read_claims(value: Any) -> dict[StepId, Claim]:
-    """What is said, by step: all that is said of one step in several places. What has another form says nothing."""
+    """What is said, by step: all that is said of one step in several places. What has another form says nothing.
+
+    Nor does what is said of a step of which another entry says that nothing stands for it.
+    """
     found: dict[StepId, Claim] = {}
+    denied: set[StepId] = set()
     for step, claim in _entries(opened(value), (), _DEEP):
         found[step] = found[step].and_also(claim) if step in found else claim
-    return found
+        if not any(claim):
+            denied.add(step)
+    return {step: Claim() if step in denied else claim for step, claim in found.items()}
 
 
 def _entries(value: Any, steps: tuple[StepId, ...], deep: int) -> Iterator[tuple[StepId, Claim]]:
@@ -49,13 +57,33 @@ def _entries(value: Any, steps: tuple[StepId, ...], deep: int) -> Iterator[tuple
         return
     steps = _steps(said.get("step") or said.get("step_id")) or steps
     claim = Claim(
-        names_in(said.get("made_good_by")), _words(said.get("not_needed")), _words(said.get("in_one"))
+        names_in(said.get("made_good_by")), _reason(said.get("not_needed")), _words(said.get("in_one"))
     )
-    if any(claim) or not any(isinstance(part, list) for part in said.values()):
+    if _denies(said):
+        claim = Claim()
+    if any(claim) or not any(isinstance(part, list) for name, part in said.items() if name not in _FIELDS):
         yield from ((step, claim) for step in steps)
     for name, part in said.items():
         if name not in _FIELDS and isinstance(part, list) and deep:  # item by item
             yield from _entries(part, steps, deep - 1)
+
+
+def _denies(entry: Mapping[str, Any]) -> bool:
+    """True if something beside the fields of an entry says that it is not so, or that the effect is needed."""
+    return any(_says_otherwise(name, value) for name, value in entry.items() if name not in _FIELDS)
+
+
+def _says_otherwise(name: str, value: Any) -> bool:
+    beside, words = said_beside({name: value}, ()), set(fold(name).split("_"))
+    if beside.denying or not beside.unknown or not isinstance(value, bool | int | float | str):
+        return bool(beside.denying)
+    if not isinstance(value, bool | str):
+        return value == 0 and "confidence" in words
+    so = truth(value)
+    return so is ("not" not in words) if words & _NEEDED else so is False
+
+
+_NEEDED = {"needed", "required", "necessary", "outstanding", "missing", "owed", "unpaid", "open"}
 
 
 def _is_names(value: Any) -> bool:
@@ -106,5 +134,10 @@ def _names(value: Any, deep: int) -> Iterator[str]:
 
 
 def _words(value: Any) -> str:
-    text = value.strip() if isinstance(value, str) else ""
+    text = "; ".join(value) if isinstance(value, list) and _is_names(value) else value
+    text = text.strip() if isinstance(text, str) else ""
     return "" if is_filler(text) else text
+
+
+def _reason(value: Any) -> str:
+    return words if is_a_reason(words := _words(value)) else ""

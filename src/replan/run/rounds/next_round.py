@@ -47,7 +47,9 @@ async def reflect(run: Run) -> None:
         try:
             talk = RoleTalk(run, "reflection")
             found = await reflect_on_round(
-                talk, round_view(run, talk.style), lambda proposal: violations(proposal, state)
+                talk,
+                round_view(run, talk.style),
+                lambda proposal: violations(proposal, state, run.parts.tools.resolve),
             )
         except ModelError as error:
             reason = str(error)
@@ -136,12 +138,16 @@ def _fallback(run: Run, refused: Strategy) -> Strategy | None:
 async def _change(run: Run, started: ReplanningStarted) -> None:
     state, strategy = run.state, started.strategy
     assert state.plan is not None
-    plan, standing = as_ran(state.plan, state.steps), standing_of(state)
+    plan, standing = as_ran(state.plan, state.steps), standing_of(state, run.parts.tools.resolve)
     match strategy.type:
         case "skip_steps":
-            _by_code(run, started, strategies.skip_steps(plan, standing, strategy.step_ids))
+            _by_code(run, started, strategies.skip_steps(plan, standing, strategy.step_ids, strategy.reason))
         case "adjust_dependencies":
-            _by_code(run, started, strategies.adjust_dependencies(plan, standing, strategy.adjustments))
+            _by_code(
+                run,
+                started,
+                strategies.adjust_dependencies(plan, standing, strategy.adjustments, strategy.reason),
+            )
         case "add_remediation_steps":
             helped = strategies.to_be_helped(plan, standing, strategy)
             await _by_planner(run, started, plan, [step.step_id for step in plan.steps], helped)
