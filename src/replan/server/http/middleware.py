@@ -13,6 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from replan.server.http.calls import ROOT
 from replan.server.http.problems import Refused, answer_of
 from replan.server.problems import BODY_TOO_LARGE, TIMED_OUT, Problem
 from replan.server.shared import Shared, request_id
@@ -90,7 +91,7 @@ class Counted:
         try:
             await self.app(scope, receive, sending)
         finally:
-            route = getattr(scope.get("route"), "path", "none")
+            route = getattr(scope.get("route"), "path", "none").removeprefix(ROOT)
             secs = time.perf_counter() - began
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._metrics.answered(method, route, status, secs, streamed=streamed)
