@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -238,3 +239,20 @@ async def test_each_plan_says_which_steps_decide_how_long_it_takes(quick: World)
     assert (await quick.cases.plan(LOCAL, task_id, 1)).plan["steps"][2]["step_id"] == "c"
     with pytest.raises(NoSuchPart, match="there are: 1"):
         await quick.cases.plan(LOCAL, task_id, 2)
+
+
+async def test_what_waits_is_shown_also_while_another_step_runs(quick: World) -> None:
+    wanted = plan(step("a", "hold"), step("b", "pay", parameters={"amount": 3}, requires_approval=True))
+    task_id = (await quick.submit(wanted)).task_id
+    async with asyncio.timeout(20):
+        async for record in quick.replan.watch(task_id):
+            if record.type == "approval_requested":
+                break
+    await quick.source.entered.wait()
+    assert (await quick.cases.task(LOCAL, task_id)).status == "executing"
+    (asked,) = (await quick.cases.waiting(LOCAL)).items
+    await quick.cases.approve(
+        LOCAL, task_id, asked.waiting_for.id, r.ApprovalAnswer(approved=True, hash=asked.hash)
+    )
+    quick.source.let_go.set()
+    assert (await quick.done(task_id)).is_success

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_process import replan
+from cli_process import going_on, replan
 from service_process import Service, serving, step
 
 ROME = {"steps": [step("s1", "weather", city="Rome")]}
@@ -168,3 +169,23 @@ def test_a_service_that_is_not_there_is_said_to_be_none(tmp_path: Path) -> None:
     done: Any = replan("tools", "list", "--server", "http://127.0.0.1:9", cwd=tmp_path)
     assert done.returncode == 2
     assert "the service at http://127.0.0.1:9 cannot be reached" in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 3), (signal.SIGTERM, 130)])
+def test_a_command_that_is_interrupted_cancels_the_task_and_one_that_is_told_to_end_leaves_it(
+    here: Place, number: int, code: int
+) -> None:
+    name = f"interrupted-{int(number)}"
+    args = ("run", "Wait", "--plan", "waits.json", "--evaluation", "steps", "--task-id", name, "--events")
+    with going_on(*args, cwd=here.folder, env={"REPLAN_SERVER": here.service.url}) as command:
+        for line in command.stdout:
+            if json.loads(line)["type"] == "call_started":
+                break
+        command.send_signal(number)
+        _, told = command.communicate(timeout=60)
+    assert command.returncode == code, told
+    status = json.loads(here("tasks", "show", name, "--json").stdout)["status"]
+    assert status == ("cancelled" if number == signal.SIGINT else "executing")
+    if number == signal.SIGTERM:
+        assert "the task is left to who drives it" in told
+        assert here("tasks", "cancel", name).returncode == 0
