@@ -15,8 +15,9 @@ from replan.core.tools.rules import Rate, read_rate
 from replan.core.types import JsonObject
 from replan.errors import InputError, TooMany
 from replan.ports import Keys
+from replan.run.access.fresh import Fresh
 from replan.run.access.requests import SubmitOptions
-from replan.run.access.spending import DAY, Spending, Spent
+from replan.run.access.spending import DAY, Spending, Spent, Today
 from replan.run.service.tasks import Service
 
 FRESH_SECS = 5.0
@@ -88,23 +89,25 @@ class Quotas:
         self._parts = service.parts
         self._spending = Spending(service)
         self._monotonic = monotonic or asyncio.get_running_loop().time
-        self._known: OrderedDict[str, tuple[float, Limits]] = OrderedDict()
+        self._limits = Fresh(self._asked, FRESH_SECS, monotonic=monotonic, most=MOST_REMEMBERED)
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
         self._coming: Counter[str] = Counter()
         """Tasks that are let in and not stored yet."""
+        self._stored: Counter[str] = Counter()
+        """How many were, so far."""
         self._promised: dict[str, Spent] = {}
         """What these may use."""
 
     async def limits(self, tenant: str) -> Limits:
-        if self._keys is None:
-            return self._defaults
-        now = self._monotonic()
-        known = self._known.get(tenant)
-        if known is not None and now < known[0]:
-            return known[1]
-        limits = limits_of(self._defaults, await self._keys.tenant_limits(tenant))
-        _remember(self._known, tenant, (now + FRESH_SECS, limits))
-        return limits
+        return self._defaults if self._keys is None else await self._limits.get(tenant)
+
+    async def bind(self, tenant: str) -> bool:
+        """Whether there are any for it."""
+        return any(value is not None for _, value in await self.limits(tenant))
+
+    async def _asked(self, tenant: str) -> Limits:
+        assert self._keys is not None
+        return limits_of(self._defaults, await self._keys.tenant_limits(tenant))
 
     async def within(self, tenant: str, options: SubmitOptions) -> SubmitOptions:
         return lowered(options, await self.limits(tenant))
@@ -113,7 +116,7 @@ class Quotas:
         """`TooMany` if the tenant may have nothing planned now: its rate, or its day."""
         limits = await self.limits(tenant)
         self._keep_rate(tenant, limits)
-        await self._keep_day(tenant, limits, Spent())
+        self._check_day(tenant, limits, await self._today(tenant, limits), Spent())
 
     @asynccontextmanager
     async def place(self, tenant: str, options: SubmitOptions) -> AsyncIterator[SubmitOptions]:
@@ -122,12 +125,17 @@ class Quotas:
         options = lowered(options, limits)
         wanted = Spent(options.max_cost_usd or 0.0, options.max_tokens or 0)
         self._keep_rate(tenant, limits)
-        self._coming[tenant] += 1  # before anything is waited for: others come meanwhile
+        stored = self._stored[tenant]
+        there = await self._unfinished(tenant, limits)
+        day = await self._today(tenant, limits)
+        # Nothing is waited for from here to where it is let in: others come meanwhile.
+        self._check_count(tenant, limits, there + self._stored[tenant] - stored)
+        self._check_day(tenant, limits, day, wanted)
+        self._coming[tenant] += 1
         self._promised[tenant] = self._promised.get(tenant, Spent()) + wanted
         try:
-            await self._keep_count(tenant, limits)
-            await self._keep_day(tenant, limits, wanted)
             yield options
+            self._stored[tenant] += 1
             self._spending.stored(tenant, wanted)
         finally:
             self._coming[tenant] -= 1
@@ -141,29 +149,35 @@ class Quotas:
         now, rate = self._monotonic(), read_rate(limits.submits)
         bucket = self._buckets.get(tenant)
         if bucket is None or bucket.rate != rate:
-            bucket = Bucket(rate, now)
-        _remember(self._buckets, tenant, bucket)
+            bucket = self._buckets[tenant] = Bucket(rate, now)
+            if len(self._buckets) > MOST_REMEMBERED:
+                self._buckets.popitem(last=False)
+        self._buckets.move_to_end(tenant)
         wait = bucket.take(now)
         if wait is not None:
             raise TooMany(f"the tenant may submit {limits.submits}: try again later", retry_after=wait)
 
-    async def _keep_count(self, tenant: str, limits: Limits) -> None:
+    async def _unfinished(self, tenant: str, limits: Limits) -> int:
+        if limits.max_unfinished_tasks is None:
+            return 0
+        return await self._parts.store.count_tasks(tenant, unfinished=True)
+
+    def _check_count(self, tenant: str, limits: Limits, there: int) -> None:
         allowed = limits.max_unfinished_tasks
-        if allowed is None:
-            return
-        there = await self._parts.store.count_tasks(tenant, unfinished=True)
-        if there + self._coming[tenant] > allowed:
+        if allowed is not None and there + self._coming[tenant] >= allowed:
             raise TooMany(
                 f"the tenant has {there} unfinished tasks, and may have {allowed}: wait until one has ended, or cancel one",
                 retry_after=RETRY_AFTER_SECS,
             )
 
-    async def _keep_day(self, tenant: str, limits: Limits, wanted: Spent) -> None:
-        """Of the tasks of a day, what they have used and what the unfinished may still use is within the limit."""
+    async def _today(self, tenant: str, limits: Limits) -> Today:
         if limits.max_cost_usd_per_day is None and limits.max_tokens_per_day is None:
-            return
-        day = await self._spending.today(tenant)
-        coming = self._promised.get(tenant, Spent())
+            return Today(Spent(), Spent())
+        return await self._spending.today(tenant)
+
+    def _check_day(self, tenant: str, limits: Limits, day: Today, wanted: Spent) -> None:
+        """What the tasks of the day have used, and what the unfinished may still use, is within the limit."""
+        coming = self._promised.get(tenant, Spent()) + wanted
         for what, used, held, allowed in (
             ("dollars", day.used.cost_usd, day.held.cost_usd + coming.cost_usd, limits.max_cost_usd_per_day),
             ("tokens", day.used.tokens, day.held.tokens + coming.tokens, limits.max_tokens_per_day),
@@ -182,10 +196,3 @@ class Quotas:
                     "wait until one has ended, or ask for less",
                     retry_after=RETRY_AFTER_SECS,
                 )
-
-
-def _remember(known: OrderedDict[str, Any], tenant: str, value: Any) -> None:
-    known[tenant] = value
-    known.move_to_end(tenant)
-    if len(known) > MOST_REMEMBERED:
-        known.popitem(last=False)

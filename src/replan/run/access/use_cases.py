@@ -328,7 +328,7 @@ class UseCases:
         self, caller: Caller, task_id: str | None, options: SubmitOptions
     ) -> AsyncIterator[SubmitOptions]:
         """A place for a task more in what the tenant may use, and the options within that. One that is there has its place."""
-        if self._quotas is None:
+        if self._quotas is None or not await self._quotas.bind(caller.tenant):
             yield options
         elif await self._is_there(caller, task_id):
             yield await self._quotas.within(caller.tenant, options)

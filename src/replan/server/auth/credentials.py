@@ -18,6 +18,9 @@ class Credentials(NamedTuple):
     traceparent: str | None = None
     """Whose trace it belongs to (W3C Trace Context)."""
 
+    def __repr__(self) -> str:
+        return f"Credentials(peer={self.peer!r})"
+
     @staticmethod
     def of(sent: Iterable[tuple[str | bytes, str | bytes]], peer: str) -> Credentials:
         """Of the headers or metadata. One that is sent twice is not what either was (RFC 9110, 5.3): nobody guesses which counts."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import hashlib
 import hmac
 import re
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from replan.errors import InputError, StoreError
 from replan.ports import Clock, Keys, StoredKey
 from replan.run.access.callers import SCOPES, Caller, checked_scopes, checked_tenant
+from replan.run.access.fresh import Fresh
 from replan.server.auth.refused import Refused
 
 PREFIX = "rpk_"
@@ -69,20 +69,13 @@ async def create_key(
     return made.text, stored
 
 
-class _Remembered(NamedTuple):
-    key: StoredKey | None
-    until: float
-
-
 class KeyCheck:
     """Says whose a key is. What the store says counts for a few seconds, so that a request is no query."""
 
     def __init__(self, store: Keys, clock: Clock, *, monotonic: Callable[[], float] | None = None) -> None:
         self._store = store
         self._clock = clock
-        self._monotonic = monotonic or asyncio.get_running_loop().time
-        self._known: OrderedDict[str, _Remembered] = OrderedDict()
-        self._asked: dict[str, asyncio.Task[StoredKey | None]] = {}
+        self._stored = Fresh(store.key, FRESH_SECS, monotonic=monotonic, most=MOST_REMEMBERED)
         self._noted: OrderedDict[str, float] = OrderedDict()
         self._notes: set[asyncio.Task[None]] = set()
 
@@ -92,7 +85,7 @@ class KeyCheck:
         if found is None:
             raise Refused("not in the form of a key")
         key_id = found["id"]
-        key = await self._stored(key_id)
+        key = await self._stored.get(key_id)
         same = hmac.compare_digest(digest_of(found["secret"]), key.digest if key is not None else _NO_DIGEST)
         if key is None:
             raise Refused("no such key", key_id=key_id)
@@ -111,37 +104,10 @@ class KeyCheck:
     async def aclose(self) -> None:
         if self._notes:
             await asyncio.wait(self._notes, timeout=CLOSE_SECS)
-        for task in (*self._notes, *self._asked.values()):
+        for task in self._notes:
             task.cancel()
-        await asyncio.gather(*self._notes, *self._asked.values(), return_exceptions=True)
-
-    async def _stored(self, key_id: str) -> StoredKey | None:
-        known = self._known.get(key_id)
-        if known is not None and self._monotonic() < known.until:
-            self._known.move_to_end(key_id)
-            return known.key
-        task = self._asked.get(key_id)
-        if task is None:  # many requests with one key are one query
-            task = self._asked[key_id] = asyncio.create_task(self._ask(key_id))
-            task.add_done_callback(functools.partial(self._answered, key_id))
-        return await asyncio.shield(task)
-
-    async def _ask(self, key_id: str) -> StoredKey | None:
-        since = self._monotonic()
-        key = await self._store.key(key_id)
-        if key is not None:  # guessed ids are not worth the room
-            self._known[key_id] = _Remembered(key, since + FRESH_SECS)
-            self._known.move_to_end(key_id)
-            if len(self._known) > MOST_REMEMBERED:
-                self._known.popitem(last=False)
-        else:
-            self._known.pop(key_id, None)
-        return key
-
-    def _answered(self, key_id: str, task: asyncio.Task[StoredKey | None]) -> None:
-        self._asked.pop(key_id, None)
-        if not task.cancelled():
-            task.exception()  # whoever asked may have gone
+        await asyncio.gather(*self._notes, return_exceptions=True)
+        await self._stored.aclose()
 
     def _note_use(self, key_id: str, now: float) -> None:
         if now - self._noted.get(key_id, float("-inf")) < USED_EVERY_SECS:
