@@ -17,8 +17,8 @@ from replan.errors import TooMany
 from replan.ports import Price
 from replan.run.access import requests as r
 from replan.run.access.callers import Caller
-from replan.run.access.limits import Quotas
-from replan.run.access.spending import DAY, FRESH_SECS
+from replan.run.access.tenants.limits import Quotas
+from replan.run.access.tenants.spending import DAY, FRESH_SECS
 from replan.run.access.use_cases import UseCases
 from replan.testing import ScriptedModel
 

@@ -15,7 +15,7 @@ from replan.config.sections import Limits, Oidc, Server, Settings
 from replan.errors import ConfigError, NotSignedIn
 from replan.ports import HasKeys
 from replan.run.access.callers import Caller
-from replan.run.access.limits import Quotas
+from replan.run.access.tenants.limits import Quotas
 from replan.server.auth.authenticator import known_callers
 from replan.server.auth.credentials import Credentials
 from replan.server.auth.keys import MOST_OF_A_NAME

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from replan.config import Settings
 from replan.errors import ReplanError
 from replan.ports import HasKeys
-from replan.run.access.limits import Quotas
+from replan.run.access.tenants.limits import Quotas
 from replan.run.access.use_cases import UseCases
 from replan.server.auth.authenticator import known_callers
 from replan.server.auth.exposure import check_exposure

@@ -68,7 +68,7 @@ class Shared:
     """Who is sent events over HTTP."""
     metrics: Metrics | None = None
     pace: Pace = field(default_factory=Pace)
-    staying: Staying[Credentials] = field(init=False)
+    staying: Staying = field(init=False)
     """Streams, which end when their callers are known no more."""
     checks: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     """What it stands on, by name: raises if that does not answer."""

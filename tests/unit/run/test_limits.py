@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from replan.config.sections import Limits
 from replan.core.tools.rules import Rate
 from replan.errors import InputError
-from replan.run.access.limits import Bucket, checked_limits, limits_of, lowered
 from replan.run.access.requests import SubmitOptions
+from replan.run.access.tenants.limits import Bucket, checked_limits, limits_of, lowered
 
 RATES = st.builds(Rate, st.integers(1, 20), st.floats(0.1, 60))
 GAPS = st.lists(st.floats(0, 10), max_size=200)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from replan.errors import NotSignedIn, StoreBusy
 from replan.run.access.callers import Caller
+from replan.server.auth.credentials import Credentials
 from replan.server.auth.staying import CHECK_SECS, Staying
 from replan.testing import virtual_time
 
@@ -30,7 +31,8 @@ class Door:
         self.looks: list[str] = []
         self.fails: dict[str, Exception] = {}
 
-    async def __call__(self, name: str) -> Caller:
+    async def __call__(self, credentials: Credentials) -> Caller:
+        name = str(credentials.api_key)
         self.looks.append(name)
         if name in self.fails:
             raise self.fails[name]
@@ -43,9 +45,10 @@ def test_only_streams_of_the_one_that_is_gone_end_and_within_the_time_of_a_look(
         staying = Staying(door)
         ann, bob = [Stream() for _ in range(1_000)], Stream()
         with contextlib.ExitStack() as streams:
-            for one in ann:
-                streams.enter_context(staying.while_known("ann", one.opened()))
-            streams.enter_context(staying.while_known("bob", bob.opened()))
+            for number, one in enumerate(ann):
+                came = Credentials(None, "ann", f"192.0.2.{number % 250}", f"trace {number}")
+                streams.enter_context(staying.while_known(came, one.opened()))
+            streams.enter_context(staying.while_known(Credentials(None, "bob"), bob.opened()))
             await asyncio.sleep(CHECK_SECS * 1.5)
             assert sorted(door.looks) == ["ann", "bob"]
             door.fails = {"ann": NotSignedIn("revoked"), "bob": StoreBusy("busy")}
@@ -72,7 +75,7 @@ def test_who_comes_back_is_looked_at_again() -> None:
         staying = Staying(door)
         for _ in range(2):
             stream = Stream()
-            with staying.while_known("ann", stream.opened()):
+            with staying.while_known(Credentials(None, "ann"), stream.opened()):
                 door.fails = {}
                 await asyncio.sleep(CHECK_SECS * 1.5)
                 assert not stream.left

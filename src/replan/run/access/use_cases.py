@@ -23,7 +23,6 @@ from replan.errors import (
 from replan.ports import TaskSummary
 from replan.run.access import acting, catalogue, outputs, people, previewing, reading, submitting
 from replan.run.access.callers import Caller, Scope, need, reader
-from replan.run.access.limits import Quotas
 from replan.run.access.ports import Driver
 from replan.run.access.requests import (
     ApprovalAnswer,
@@ -38,6 +37,7 @@ from replan.run.access.requests import (
     SubmitRequest,
 )
 from replan.run.access.states import States
+from replan.run.access.tenants.limits import Quotas
 from replan.run.access.views import (
     OutputPiece,
     Page,

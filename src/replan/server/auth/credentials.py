@@ -21,6 +21,10 @@ class Credentials(NamedTuple):
     def __repr__(self) -> str:
         return f"Credentials(peer={self.peer!r})"
 
+    def alone(self) -> Credentials:
+        """What the caller is known by."""
+        return Credentials(self.authorization, self.api_key)
+
     @staticmethod
     def of(sent: Iterable[tuple[str | bytes, str | bytes]], peer: str) -> Credentials:
         """Of the headers or metadata. One that is sent twice is not what either was (RFC 9110, 5.3): nobody guesses which counts."""

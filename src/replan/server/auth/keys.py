@@ -14,7 +14,7 @@ from typing import NamedTuple
 from replan.errors import InputError, StoreError
 from replan.ports import Clock, Keys, StoredKey
 from replan.run.access.callers import SCOPES, Caller, checked_scopes, checked_tenant
-from replan.run.access.fresh import Fresh
+from replan.run.access.tenants.fresh import Fresh
 from replan.server.auth.refused import Refused
 
 PREFIX = "rpk_"

@@ -7,10 +7,11 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from replan.errors import NotSignedIn, ReplanError
 from replan.run.access.callers import Caller
+from replan.server.auth.credentials import Credentials
 
 log = logging.getLogger("replan.auth")
 CHECK_SECS = 2.0
@@ -22,24 +23,24 @@ class Leaves(Protocol):
     def leave(self) -> None: ...
 
 
-C = TypeVar("C")
 W = TypeVar("W", bound=Leaves)
 
 
-class Staying(Generic[C]):
+class Staying:
     """Looks again and again whether callers of streams are still known, once for all streams of one key or token."""
 
     def __init__(
-        self, authenticate: Callable[[C], Awaitable[Caller]], *, check_secs: float = CHECK_SECS
+        self, authenticate: Callable[[Credentials], Awaitable[Caller]], *, check_secs: float = CHECK_SECS
     ) -> None:
         self._authenticate = authenticate
         self._check_secs = check_secs
-        self._streams: dict[C, list[Leaves]] = {}
+        self._streams: dict[Credentials, list[Leaves]] = {}
         self._checking: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
-    def while_known(self, credentials: C, stream: AbstractContextManager[W]) -> Iterator[W]:
+    def while_known(self, credentials: Credentials, stream: AbstractContextManager[W]) -> Iterator[W]:
         """The stream, which is ended when whoever has these credentials is known no more."""
+        credentials = credentials.alone()
         with stream as open_:
             self._streams.setdefault(credentials, []).append(open_)
             if self._checking is None:
@@ -64,7 +65,7 @@ class Staying(Generic[C]):
                         stream.leave()
                 await asyncio.sleep(0)  # thousands of tokens take a while
 
-    async def _known(self, credentials: C) -> bool:
+    async def _known(self, credentials: Credentials) -> bool:
         try:
             await self._authenticate(credentials)
         except NotSignedIn:

@@ -182,7 +182,7 @@ def limits(
 ) -> None:
     """Show what a tenant may use, or set some of it: a number, `none`, or `default` for what the configuration says."""
     from replan.run.access.callers import checked_tenant
-    from replan.run.access.limits import checked_limits, limits_of
+    from replan.run.access.tenants.limits import checked_limits, limits_of
 
     given = {
         "tasks": tasks, "rate": rate, "cost_per_task": cost_per_task, "tokens_per_task": tokens_per_task,

@@ -15,9 +15,9 @@ from replan.core.tools.rules import Rate, read_rate
 from replan.core.types import JsonObject
 from replan.errors import InputError, TooMany
 from replan.ports import Keys
-from replan.run.access.fresh import Fresh
 from replan.run.access.requests import SubmitOptions
-from replan.run.access.spending import DAY, Spending, Spent, Today
+from replan.run.access.tenants.fresh import Fresh
+from replan.run.access.tenants.spending import DAY, Spending, Spent, Today
 from replan.run.service.tasks import Service
 
 FRESH_SECS = 5.0
