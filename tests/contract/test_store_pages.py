@@ -56,7 +56,7 @@ async def fork(store: Store, task_id: str, origin: str, at: int) -> None:
     await store.fork(task_id, event, ForkMade(fork=task_id, at=at), 3.0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(
     line=st.lists(st.tuples(BATCHES, st.floats(0, 1)), min_size=1, max_size=3),
     asked=st.lists(st.tuples(st.floats(0, 1.05), st.integers(0, 150)), min_size=2, max_size=6),

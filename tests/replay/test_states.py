@@ -107,6 +107,7 @@ async def test_after_every_event_of_a_saved_log_the_state_is_that_of_the_log(
         await replayed(store, name, [record])
         wanted = await whole(store, name)
         assert await states.state(name) == wanted
+        assert sum(not step.closed for step in wanted.steps.values()) == wanted.open_steps
         if n % 3 == 0:
             assert await seldom.state(name, await store.summary(name)) == wanted
         if n % 5 == 1 and n < len(records) - 1:

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from replan.core.events import PlanGenerated, PlanUpdated, Record, StepReflected
 from replan.core.ids import task_id_problem
 from replan.core.state.progress import TaskStatus
-from replan.core.state.task import State
+from replan.core.state.task import ENDED, State
 from replan.errors import InputError, NotAllowed, TaskNotFound
 from replan.ports import Store, TaskSummary
 from replan.run.access.callers import Caller
@@ -86,9 +86,10 @@ async def rows(
 
 
 def task_view(summary: TaskSummary, state: State, caller: Caller) -> TaskView:
-    steps = list(state.steps.values())
-    done = sum(step.closed for step in steps)
-    running = next((step.step.step_id for step in steps if step.status == "running"), None)
+    steps, running = state.steps, None
+    done = len(steps) - state.open_steps
+    if state.open_steps and state.status not in ENDED:
+        running = next((step_id for step_id, step in steps.items() if step.status == "running"), None)
     return TaskView(
         task_id=summary.task_id,
         status=summary.status,
