@@ -50,6 +50,7 @@ class Named:
         )
         named = given if _ID.fullmatch(given) else secrets.token_hex(8)
         request_id.set(named)
+        scope["replan.send"] = send  # for streams, whose every piece would go through all that is around them
         header = (b"x-request-id", named.encode())
         whole = False
 

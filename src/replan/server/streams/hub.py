@@ -24,6 +24,9 @@ PIECE_BYTES = 16_384
 """Sent at once; a single event may be more."""
 PAGE = 40
 """Events of the log that are read at once for a watcher that is behind."""
+_MANY = 50
+_EACH_SECS, _MOST_SECS = 0.00001, 0.02
+"""Where many watch, what is stored within so long, for each of them, is sent at once: each sending costs, whatever is in it."""
 _FIRST_PAUSE, _MOST_PAUSE = 0.1, 5.0
 log = logging.getLogger("replan.server")
 
@@ -200,6 +203,7 @@ class _Topic:
         self._last = last
         self._rings: dict[Form, Ring] = {}
         self._waiting: list[asyncio.Future[None]] = []
+        self._waking: asyncio.TimerHandle | None = None
         self._tasks = (
             [] if ended else [asyncio.create_task(self._stored()), asyncio.create_task(self._unstored())]
         )
@@ -217,19 +221,29 @@ class _Topic:
         await waiter
 
     def wake(self) -> None:
+        if self._waking is not None:
+            self._waking.cancel()
+            self._waking = None
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             if not waiter.done():
                 waiter.set_result(None)
 
     def close(self) -> None:
+        if self._waking is not None:
+            self._waking.cancel()
         for task in self._tasks:
             task.cancel()
 
     def _add(self, record: Record, stored: bool) -> None:
         for form, ring in self._rings.items():
             ring.add(record.seq if stored else 0, form(record))
-        self.wake()
+        if self.watchers < _MANY:
+            self.wake()
+        elif self._waking is None:
+            self._waking = asyncio.get_running_loop().call_later(
+                min(_EACH_SECS * self.watchers, _MOST_SECS), self.wake
+            )
 
     async def _stored(self) -> None:
         """Encode what is stored, as it comes, until the task has ended or nobody watches it."""

@@ -55,9 +55,10 @@ class EventStream(Response):
         with self._watching() as watcher, self._sending.of(scope.get("replan.abort")) as clock:
             gone = asyncio.create_task(_left(receive, watcher))
             try:
-                await _send(send, _HEAD, clock)
+                await _send(send, _HEAD, clock)  # by now everybody around has seen what kind of answer it is
+                straight: Send = scope.get("replan.send", send)
                 while (found := await watcher.next()) is not None:
-                    await _send(send, b"".join(found) or BEAT, clock)
+                    await _send(straight, b"".join(found) or BEAT, clock)
             finally:
                 gone.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
