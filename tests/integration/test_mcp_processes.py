@@ -87,16 +87,15 @@ def started(tmp_path: Path) -> StdioServerParameters:
     )
 
 
-@eras
 async def test_a_client_that_starts_the_server_runs_a_task_and_is_asked(
-    started: StdioServerParameters, tmp_path: Path, era: str
+    started: StdioServerParameters, tmp_path: Path
 ) -> None:
     progress: list[str | None] = []
 
     async def tell(done: float, total: float | None, message: str | None) -> None:
         progress.append(message)
 
-    async with asyncio.timeout(SECS), Client(started, mode=era, elicitation_callback=yes) as client:
+    async with asyncio.timeout(SECS), Client(started, elicitation_callback=yes) as client:
         paid = given(
             await client.call_tool("run_task", wanted(step("pay", amount=7)), progress_callback=tell)
         )

@@ -329,7 +329,7 @@ async def test_a_task_is_looked_at_and_stepped_into_by_tools(tmp_path: Path, era
         done = await there.call("wait_task", **task)
         shown = await there.call("get_task", **task)
         found = await there.call("get_step", **task, step_id="a")
-        events = await there.call("get_events", **task, limit=3)
+        events = await there.call("get_events", **task, limit=3.0)
         rest = await there.call("get_events", **task, after=events["next_after"], limit=100)
         fork = await there.call("fork_task", origin=made["task_id"], hint="otherwise")
         tools = await there.call("list_tools")

@@ -59,7 +59,6 @@ LATER: dict[str, frozenset[str]] = {
     "tool_service": frozenset({"service_name"}),
     "orchestrator": frozenset({"enable_builtin_workflows"}),
     "approval": frozenset({"review_plan", "expires_secs"}),
-    "response": frozenset(s.Response.model_fields),
     "consul": frozenset(s.Consul.model_fields),
     "kafka_service": frozenset(s.KafkaService.model_fields),
     "scenes": frozenset(s.Scenes.model_fields),

@@ -21,6 +21,7 @@ from replan.run.access.requests import (
     SettleRequest,
     SubmitOptions,
     TaskId,
+    Whole,
 )
 from replan.run.access.views import WaitingTask
 
@@ -70,12 +71,12 @@ class WaitTask(OfTask, Waits):
 
 
 class ListTasks(Input):
-    status: tuple[str, ...] = ()
+    status: list[str] = []
     """Only these: queued, planning, executing, evaluating, reflecting, replanning, waiting, succeeded, failed, cancelled, timed_out."""
     session_id: str | None = None
     cursor: str | None = None
     """`next_cursor` of the page before."""
-    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    limit: Annotated[int, Whole, Field(ge=1, le=100)] = 20
 
 
 class ListWaiting(Input):
@@ -127,16 +128,16 @@ class Fork(ForkRequest):
 
 
 class ReadOutput(OfStep):
-    item: Annotated[int, Field(ge=1)] | None = None
+    item: Annotated[int, Whole, Field(ge=1)] | None = None
     """Of a step over many items: only that one, from 1."""
-    offset: Annotated[int, Field(ge=0)] = 0
+    offset: Annotated[int, Whole, Field(ge=0)] = 0
     """`next_offset` of the piece before."""
 
 
 class ReadEvents(OfTask):
-    after: Annotated[int, Field(ge=0)] = 0
+    after: Annotated[int, Whole, Field(ge=0)] = 0
     """The seq of the last event that is known."""
-    limit: Annotated[int, Field(ge=1, le=100)] = 50
+    limit: Annotated[int, Whole, Field(ge=1, le=100)] = 50
 
 
 class Nothing(Input):
