@@ -242,6 +242,37 @@ async def test_a_large_output_comes_in_pieces_as_it_is_kept(tmp_path: Path) -> N
     assert max(len(event.data_json) for event in light.items) < 10_000
 
 
+async def test_a_page_of_large_events_fits_into_what_clients_take_and_the_next_goes_on(
+    tmp_path: Path,
+) -> None:
+    chain = plan(step("s0", "look"), *(step(f"s{n}", "look", f"s{n - 1}") for n in range(1, 12)))
+    async with serving(tmp_path, tools={"look": FakeTool(output="x" * 200_000)}) as there:
+        task_id = await submitted(there, chain)
+        await there.call("GetResult", task_id=task_id, wait_secs=SECS)
+        seen: list[int] = []
+        pages = 0
+        while (
+            page := await there.call("ListEvents", task_id=task_id, limit=500, after=seen[-1] if seen else 0)
+        ).items:
+            seen += [event.seq for event in page.items]
+            pages += 1
+        stored = [record.seq for record in await there.there.replan.history(task_id)]
+
+    assert seen == stored
+    assert pages > 1
+
+
+async def test_a_large_request_is_read_as_a_small_one_is(there: Grpc) -> None:
+    metadata = {"rows": [{"n": n, "text": "ü" * 20} for n in range(5_000)]}
+    made = await there.call("SubmitTask", **fields(task(metadata_json=json.dumps(metadata))))
+    wrong = await there.refused(
+        there.call("SubmitTask", **fields(task(metadata_json=json.dumps(metadata)[:-1])))
+    )
+
+    assert made.new
+    assert "metadata_json: is no JSON" in wrong.message
+
+
 # ── refusals ──
 
 

@@ -32,6 +32,15 @@ PRINTS = (
     TOOLS
     + '''
 
+@tool(effect="once")
+async def pay_slowly(amount: int) -> str:
+    """Pay, which takes a moment."""
+    await asyncio.sleep(0.6)
+    with open(HERE / "slowly.txt", "a") as book:
+        book.write(f"{amount}\\n")
+    return "paid"
+
+
 @tool(effect="reads")
 def loud() -> str:
     """Write to everything."""
@@ -107,22 +116,29 @@ async def test_a_client_that_starts_the_server_runs_a_task_and_is_asked(
     assert loud["final_output"] == "said", "what tools print is no message of the protocol"
 
 
-async def test_what_was_begun_before_the_client_left_goes_on_when_it_comes_again(
+async def test_a_call_that_runs_when_the_client_leaves_comes_to_its_end_and_the_task_goes_on_later(
     started: StdioServerParameters, tmp_path: Path
 ) -> None:
+    steps = [
+        step("pay_slowly", amount=7),
+        {"step_id": "b", "tool": "loud", "parameters": {}, "dependencies": ["a"]},
+    ]
+
     async with asyncio.timeout(SECS):
         async with Client(started) as client:
-            left = given(
-                await client.call_tool("run_task", {**wanted(step("until", name="go")), "wait_secs": 0.2})
-            )
-        (tmp_path / "go").touch()
+            made = given(await client.call_tool("submit_task", wanted(*steps)))
+            task = {"task_id": made["task_id"]}
+            events = given(await client.call_tool("get_events", {**task, "limit": 100}))["items"]
+            while not any(event["type"] == "call_started" for event in events):
+                events = given(await client.call_tool("get_events", {**task, "limit": 100}))["items"]
         async with Client(started) as client:
-            stood = given(await client.call_tool("get_task", {"task_id": left["task_id"]}))
-            await client.call_tool("resume", {"task_id": left["task_id"]})
-            done = given(await client.call_tool("wait_task", {"task_id": left["task_id"]}))
+            stood = given(await client.call_tool("get_task", task))
+            await client.call_tool("resume", task)
+            done = given(await client.call_tool("wait_task", task))
 
-    assert stood["status"] not in ("succeeded", "failed")
-    assert done["final_output"] == "go"
+    assert (stood["status"], stood["done_steps"]) == ("executing", 1)
+    assert done["final_output"] == "said"
+    assert (tmp_path / "slowly.txt").read_text() == "7\n", "its effect was never in doubt"
 
 
 def test_it_speaks_on_stdout_alone_and_ends_when_it_is_told_to(tmp_path: Path) -> None:

@@ -238,6 +238,31 @@ async def test_a_client_without_forms_is_told_what_to_show_and_a_yes_needs_its_h
     assert done["is_success"]
 
 
+async def test_no_text_of_others_looks_like_what_a_form_says_of_the_call(tmp_path: Path) -> None:
+    fake = "pay\nTool: look\nParameters: {}\nCall: " + "0" * 32
+    async with offering(tmp_path, says=lambda _: accept(approve=False)) as there:
+        await there.call("run_task", **{**wanted(ASKED, wait_secs=1), "task": fake})
+
+    lines = there.asked[0].message.splitlines()
+    assert [line for line in lines if line.startswith("Tool: ")] == ["Tool: pay"]
+    assert len([line for line in lines if line.startswith("Call: ")]) == 1
+    assert lines[-1].startswith('Task: "pay\\nTool: look')
+
+
+async def test_a_tool_that_reports_all_the_time_floods_no_client(tmp_path: Path) -> None:
+    chatty = FakeTool(output="seen", progress=[f"line {number}" for number in range(500)])
+    async with offering(tmp_path, tools={"look": chatty}) as there:
+        call = asyncio.create_task(
+            there.call("run_task", **wanted(plan(step("h", "hold"), step("a", "look", "h"))))
+        )
+        await asyncio.wait_for(there.heard.wait(), SECS)
+        there.there.source.let_go.set()
+        done = await call
+
+    assert done["is_success"]
+    assert len([one for one in there.told if "line" in str(one.message)]) < 50
+
+
 async def test_a_form_is_taken_back_when_somebody_else_has_answered(tmp_path: Path) -> None:
     gone = asyncio.Event()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple
 
-from replan.core.types import JsonObject
 from replan.run.access.callers import Caller
 from replan.run.access.requests import (
     ApprovalAnswer,
@@ -17,15 +16,17 @@ from replan.run.access.requests import (
     ReasonRequest,
     SettleRequest,
     SignalRequest,
-    SubmitRequest,
 )
-from replan.run.access.shown import Showing, shown
-from replan.server.grpc.messages import Misfit, body, pb, values_of
+from replan.run.access.shown import shown
+from replan.server.grpc.asked import after_of, count, items, said, showing, submission, task_of, text
+from replan.server.grpc.messages import Misfit, json_text, pb, values_of
 from replan.server.shared import Shared
 
 TASKS_AT_ONCE = 50
 EVENTS_AT_ONCE = 100
 WAITING_AT_ONCE = 100
+PAGE_BYTES = 1_048_576
+"""Of a page of events, one event at least: clients take 4 MiB at once, unless told otherwise."""
 Call = Callable[[Shared, Caller, Any], Coroutine[Any, Any, Any]]
 
 
@@ -39,50 +40,26 @@ class Unary(NamedTuple):
     """It changes something, and is carried through when its caller hangs up."""
     timed: bool = True
     """It has to end within `request_timeout_secs`; else it bounds itself."""
-
-
-def submission(message: Any) -> tuple[SubmitRequest, str | None]:
-    """The request for a task, and its idempotency key."""
-    values = values_of(message)
-    key = values.pop("idempotency_key", None)
-    context = dict(values.get("context", {}))
-    more = context.pop("more", {})
-    if not isinstance(more, dict):
-        raise Misfit([("context.more_json", "has to be an object")])
-    return body(SubmitRequest, {**values, "context": {**more, **context}}), key
-
-
-def after_of(message: Any) -> int:
-    return _count(message, "after", 0)
-
-
-def showing(here: Shared, message: Any) -> Showing:
-    """How events are shown to whoever sent this."""
-    if message.view not in (pb.FULL, pb.LIGHT):
-        raise Misfit([("view", f"{message.view} is none; there are FULL (0) and LIGHT (1)")])
-    return Showing(mode=here.settings.response.mode, light=message.view == pb.LIGHT)
-
-
-def task_of(message: Any) -> str:
-    return _text(message, "task_id")
+    heavy: bool = False
+    """What it gives may be large, and is encoded beside the event loop."""
 
 
 async def _submit(here: Shared, caller: Caller, message: Any) -> Any:
-    request, key = submission(message)
+    request, key = await submission(message)
     return await here.use_cases.submit(caller, request, idempotency_key=key)
 
 
 async def _preview(here: Shared, caller: Caller, message: Any) -> Any:
-    request, key = submission(message)
+    request, key = await submission(message)
     if key is not None:
         raise Misfit([("idempotency_key", "names a task that is stored; a preview stores none")])
     return await here.use_cases.preview(caller, request)
 
 
 async def _fork(here: Shared, caller: Caller, message: Any) -> Any:
-    values = values_of(message)
-    origin, fork = task_of(message), values.pop("fork_id", None)
-    return await here.use_cases.fork(caller, origin, body(ForkRequest, {**values, "task_id": fork}))
+    fork = message.fork_id if message.HasField("fork_id") else None
+    given = await said(ForkRequest, message, "task_id", "fork_id", task_id=fork)
+    return await here.use_cases.fork(caller, task_of(message), given)
 
 
 async def _tasks(here: Shared, caller: Caller, message: Any) -> Any:
@@ -93,7 +70,7 @@ async def _tasks(here: Shared, caller: Caller, message: Any) -> Any:
         session_id=values.get("session_id"),
         tenant=values.get("tenant"),
         cursor=values.get("cursor"),
-        limit=_count(message, "limit", TASKS_AT_ONCE),
+        limit=count(message, "limit", TASKS_AT_ONCE),
     )
 
 
@@ -105,33 +82,38 @@ async def _result(here: Shared, caller: Caller, message: Any) -> Any:
 
 async def _output(here: Shared, caller: Caller, message: Any) -> Any:
     item = message.item if message.HasField("item") else None
-    offset = _count(message, "offset", 0)
+    offset = count(message, "offset", 0)
     return await here.use_cases.output(
-        caller, task_of(message), _text(message, "step_id"), item=item, offset=offset
+        caller, task_of(message), text(message, "step_id"), item=item, offset=offset
     )
 
 
 async def _events(here: Shared, caller: Caller, message: Any) -> Any:
-    limit = _count(message, "limit", EVENTS_AT_ONCE)
+    limit = count(message, "limit", EVENTS_AT_ONCE)
     found = await here.use_cases.events(caller, task_of(message), after=after_of(message), limit=limit)
-    how = showing(here, message)
-    return _items([shown(record, how) for record in found])
+    how, told, size = showing(here, message), [], 0
+    for record in found:
+        told.append(shown(record, how))
+        size += len(json_text(told[-1]))
+        if size > PAGE_BYTES:  # the rest is in the page after it
+            break
+    return items(told)
 
 
 async def _waiting(here: Shared, caller: Caller, message: Any) -> Any:
-    limit = _count(message, "limit", WAITING_AT_ONCE)
+    limit = count(message, "limit", WAITING_AT_ONCE)
     if message.HasField("task_id"):
-        return _items(await here.use_cases.waits(caller, message.task_id))
+        return items(await here.use_cases.waits(caller, message.task_id))
     cursor = message.cursor if message.HasField("cursor") else None
     return await here.use_cases.waiting(caller, cursor=cursor, limit=limit)
 
 
 async def _approval(here: Shared, caller: Caller, message: Any) -> Any:
-    return await here.use_cases.approval(caller, task_of(message), _text(message, "approval_id"))
+    return await here.use_cases.approval(caller, task_of(message), text(message, "approval_id"))
 
 
 async def _plans(here: Shared, caller: Caller, message: Any) -> Any:
-    return _items(await here.use_cases.plans(caller, task_of(message)))
+    return items(await here.use_cases.plans(caller, task_of(message)))
 
 
 async def _plan(here: Shared, caller: Caller, message: Any) -> Any:
@@ -139,53 +121,53 @@ async def _plan(here: Shared, caller: Caller, message: Any) -> Any:
 
 
 async def _step(here: Shared, caller: Caller, message: Any) -> Any:
-    return await here.use_cases.step(caller, task_of(message), _text(message, "step_id"))
+    return await here.use_cases.step(caller, task_of(message), text(message, "step_id"))
 
 
 async def _pause(here: Shared, caller: Caller, message: Any) -> Any:
-    return await here.use_cases.pause(caller, task_of(message), body(PauseRequest, _rest(message, "task_id")))
+    return await here.use_cases.pause(caller, task_of(message), await said(PauseRequest, message, "task_id"))
 
 
 async def _hint(here: Shared, caller: Caller, message: Any) -> Any:
-    return await here.use_cases.hint(caller, task_of(message), body(HintRequest, _rest(message, "task_id")))
+    return await here.use_cases.hint(caller, task_of(message), await said(HintRequest, message, "task_id"))
 
 
 async def _retry(here: Shared, caller: Caller, message: Any) -> Any:
-    given = body(ReasonRequest, _rest(message, "task_id", "step_id"))
-    return await here.use_cases.retry(caller, task_of(message), _text(message, "step_id"), given.reason)
+    given = await said(ReasonRequest, message, "task_id", "step_id")
+    return await here.use_cases.retry(caller, task_of(message), text(message, "step_id"), given.reason)
 
 
 async def _judge(here: Shared, caller: Caller, message: Any) -> Any:
-    return await here.use_cases.judge(caller, task_of(message), body(JudgeRequest, _rest(message, "task_id")))
+    return await here.use_cases.judge(caller, task_of(message), await said(JudgeRequest, message, "task_id"))
 
 
 async def _settle(here: Shared, caller: Caller, message: Any) -> Any:
-    given = body(SettleRequest, {"happened": None, **_rest(message, "task_id", "step_id")})
-    return await here.use_cases.settle(caller, task_of(message), _text(message, "step_id"), given)
+    given = await said(SettleRequest, message, "task_id", "step_id", happened=None)
+    return await here.use_cases.settle(caller, task_of(message), text(message, "step_id"), given)
 
 
 async def _approve(here: Shared, caller: Caller, message: Any) -> Any:
-    given = body(ApprovalAnswer, _rest(message, "task_id", "approval_id"))
-    return await here.use_cases.approve(caller, task_of(message), _text(message, "approval_id"), given)
+    given = await said(ApprovalAnswer, message, "task_id", "approval_id")
+    return await here.use_cases.approve(caller, task_of(message), text(message, "approval_id"), given)
 
 
 async def _answer(here: Shared, caller: Caller, message: Any) -> Any:
-    given = body(QuestionAnswer, _rest(message, "task_id", "question_id"))
-    return await here.use_cases.answer(caller, task_of(message), _text(message, "question_id"), given)
+    given = await said(QuestionAnswer, message, "task_id", "question_id")
+    return await here.use_cases.answer(caller, task_of(message), text(message, "question_id"), given)
 
 
 async def _signal(here: Shared, caller: Caller, message: Any) -> Any:
-    given = body(SignalRequest, _rest(message, "task_id"))
+    given = await said(SignalRequest, message, "task_id")
     return {"told": await here.use_cases.signal(caller, task_of(message), given)}
 
 
 async def _cancel(here: Shared, caller: Caller, message: Any) -> Any:
-    given = body(ReasonRequest, _rest(message, "task_id"))
+    given = await said(ReasonRequest, message, "task_id")
     return await here.use_cases.cancel(caller, task_of(message), given.reason)
 
 
 async def _resume(here: Shared, caller: Caller, message: Any) -> Any:
-    given = body(ReasonRequest, _rest(message, "task_id"))
+    given = await said(ReasonRequest, message, "task_id")
     return await here.use_cases.resume(caller, task_of(message), given.reason)
 
 
@@ -194,7 +176,7 @@ async def _task(here: Shared, caller: Caller, message: Any) -> Any:
 
 
 async def _skip(here: Shared, caller: Caller, message: Any) -> Any:
-    return await here.use_cases.skip(caller, task_of(message), _text(message, "step_id"))
+    return await here.use_cases.skip(caller, task_of(message), text(message, "step_id"))
 
 
 async def _review(here: Shared, caller: Caller, message: Any) -> Any:
@@ -202,11 +184,11 @@ async def _review(here: Shared, caller: Caller, message: Any) -> Any:
 
 
 async def _tools(here: Shared, caller: Caller, message: Any) -> Any:
-    return _items(await here.use_cases.tools(caller))
+    return items(await here.use_cases.tools(caller))
 
 
 async def _tool_stats(here: Shared, caller: Caller, message: Any) -> Any:
-    return await here.use_cases.tool_stats(caller, _text(message, "tool_id"))
+    return await here.use_cases.tool_stats(caller, text(message, "tool_id"))
 
 
 async def _workflows(here: Shared, caller: Caller, message: Any) -> Any:
@@ -219,15 +201,15 @@ async def _scenes(here: Shared, caller: Caller, message: Any) -> Any:
 
 UNARY: Mapping[str, Unary] = {
     "SubmitTask": Unary(pb.SubmitTaskRequest, pb.Submitted, _submit, acts=True),
-    "PreviewTask": Unary(pb.SubmitTaskRequest, pb.Preview, _preview, timed=False),
+    "PreviewTask": Unary(pb.SubmitTaskRequest, pb.Preview, _preview, timed=False, heavy=True),
     "ForkTask": Unary(pb.ForkTaskRequest, pb.Submitted, _fork, acts=True),
     "GetTask": Unary(pb.TaskRequest, pb.Task, _task),
     "ListTasks": Unary(pb.ListTasksRequest, pb.TaskPage, _tasks),
-    "GetResult": Unary(pb.GetResultRequest, pb.TaskResult, _result, timed=False),
-    "ListEvents": Unary(pb.ListEventsRequest, pb.EventPage, _events),
-    "ListPlans": Unary(pb.TaskRequest, pb.PlanList, _plans),
-    "GetPlan": Unary(pb.PlanRequest, pb.Plan, _plan),
-    "GetStep": Unary(pb.StepRequest, pb.Step, _step),
+    "GetResult": Unary(pb.GetResultRequest, pb.TaskResult, _result, timed=False, heavy=True),
+    "ListEvents": Unary(pb.ListEventsRequest, pb.EventPage, _events, heavy=True),
+    "ListPlans": Unary(pb.TaskRequest, pb.PlanList, _plans, heavy=True),
+    "GetPlan": Unary(pb.PlanRequest, pb.Plan, _plan, heavy=True),
+    "GetStep": Unary(pb.StepRequest, pb.Step, _step, heavy=True),
     "GetOutput": Unary(pb.GetOutputRequest, pb.OutputPiece, _output),
     "ListWaiting": Unary(pb.ListWaitingRequest, pb.WaitingPage, _waiting),
     "GetApproval": Unary(pb.ApprovalRequest, pb.Waiting, _approval),
@@ -243,7 +225,7 @@ UNARY: Mapping[str, Unary] = {
     "AnswerQuestion": Unary(pb.AnswerQuestionRequest, pb.Task, _answer, acts=True),
     "SendSignal": Unary(pb.SendSignalRequest, pb.SignalTold, _signal, acts=True),
     "ReviewPlan": Unary(pb.PlanRequest, pb.Task, _review, acts=True),
-    "ListTools": Unary(pb.Empty, pb.ToolList, _tools),
+    "ListTools": Unary(pb.Empty, pb.ToolList, _tools, heavy=True),
     "GetToolStats": Unary(pb.ToolRequest, pb.ToolStats, _tool_stats),
     "ListWorkflows": Unary(pb.Empty, pb.JsonList, _workflows),
     "ListScenes": Unary(pb.Empty, pb.JsonList, _scenes),
@@ -263,25 +245,3 @@ SAID: Mapping[str, str] = {
     "signal": "SendSignal",
 }
 """What may be said within a conversation, and which call that is."""
-
-
-def _items(found: Any) -> JsonObject:
-    return {"items": found}
-
-
-def _rest(message: Any, *without: str) -> JsonObject:
-    return {name: value for name, value in values_of(message).items() if name not in without}
-
-
-def _text(message: Any, name: str) -> str:
-    text: str = getattr(message, name)
-    if not text:
-        raise Misfit([(name, "is missing")])
-    return text
-
-
-def _count(message: Any, name: str, default: int) -> int:
-    number: int = getattr(message, name)
-    if number < 0:
-        raise Misfit([(name, f"has to be 0 or more, not {number}")])
-    return number or default

@@ -10,7 +10,8 @@ from replan.run.access.callers import Caller, reader
 from replan.run.access.views import Submitted, TaskView
 from replan.server.auth.credentials import Credentials
 from replan.server.carrying import Carrying
-from replan.server.grpc.calls import SAID, UNARY, after_of, showing, submission, task_of
+from replan.server.grpc.asked import after_of, showing, submission, task_of
+from replan.server.grpc.calls import SAID, UNARY
 from replan.server.grpc.messages import Misfit, filled, pb, read
 from replan.server.grpc.statuses import status_of
 from replan.server.grpc.watching import event_frames
@@ -41,7 +42,7 @@ class Conversation:
         match message.WhichOneof("request"):
             case "execute":
                 opening = message.execute
-                request, key = submission(opening.task)
+                request, key = await submission(opening.task)
                 if opening.cancel_with_call:
                     raise Misfit([("execute.cancel_with_call", "is for ExecuteTask: say `cancel` here")])
                 submit = self._here.use_cases.submit(self._caller, request, idempotency_key=key)

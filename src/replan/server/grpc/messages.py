@@ -132,7 +132,7 @@ def json_text(value: Any) -> str:
 def _json(name: str, text: str) -> Any:
     try:
         return read_json(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Misfit([(name, f"is no JSON that can be used: {error}")]) from None
 
 

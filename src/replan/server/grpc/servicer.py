@@ -10,12 +10,14 @@ from typing import Any, NoReturn
 import grpc
 import grpc.aio
 
+from replan.beside import beside
 from replan.core.words import one_line
 from replan.errors import ReplanError
 from replan.run.access.callers import Caller, reader
 from replan.server.auth.credentials import Credentials
 from replan.server.carrying import Carrying
-from replan.server.grpc.calls import UNARY, Unary, after_of, showing, submission, task_of
+from replan.server.grpc.asked import after_of, showing, submission, task_of
+from replan.server.grpc.calls import UNARY, Unary
 from replan.server.grpc.conversation import Conversation
 from replan.server.grpc.messages import Misfit, encoder, pb, read
 from replan.server.grpc.statuses import Refused, Status, status, status_of
@@ -74,7 +76,8 @@ class Servicer:
                 limit = self._here.settings.server.request_timeout_secs if call.timed else None
                 async with asyncio.timeout(limit):
                     doing = call.call(self._here, caller, message)
-                    return encode(await (self._carrying.through(doing) if call.acts else doing))
+                    found = await (self._carrying.through(doing) if call.acts else doing)
+                return await beside(encode, found) if call.heavy else encode(found)
             except TimeoutError:
                 await _abort(context, status(Problem(TIMED_OUT, "it took longer than a call may take here")))
             except Exception as error:  # noqa: BLE001  (told, or logged)
@@ -103,7 +106,7 @@ class Servicer:
             caller = await self._caller(context, stream=True)
             message = read(data, pb.ExecuteTaskRequest)
             how, after = showing(self._here, message), after_of(message)
-            request, key = submission(message.task)
+            request, key = await submission(message.task)
             begun = self._carrying.begin(self._here.use_cases.submit(caller, request, idempotency_key=key))
             if message.cancel_with_call:
                 context.add_done_callback(lambda _: self._cancel_with(begun, caller) if cut_off else None)
@@ -152,15 +155,27 @@ class Servicer:
         self._begin(context, stream=True)
         try:
             caller = await self._caller(context, stream=True)
-            first = await anext(aiter(requests), None)
-            if first is None:
-                raise Misfit([("", "a conversation begins with `execute` or `watch`, and nothing was said")])
+            first = await self._first(requests)
             conversation = Conversation(self._here, caller, self._carrying, _credentials(context))
             await conversation.open(read(first, pb.ConverseRequest))
             async for frame in conversation.frames(requests):
                 yield frame
         except Exception as error:  # noqa: BLE001
             await _abort(context, status_of(error))
+
+    async def _first(self, requests: AsyncIterator[bytes]) -> bytes:
+        """What a conversation begins with."""
+        secs = self._here.settings.server.request_timeout_secs
+        try:
+            async with asyncio.timeout(secs):
+                return await anext(aiter(requests))
+        except StopAsyncIteration:
+            raise Misfit(
+                [("", "a conversation begins with `execute` or `watch`, and nothing was said")]
+            ) from None
+        except TimeoutError:
+            words = f"a conversation begins with `execute` or `watch`, and nothing was said for {secs:g} s"
+            raise Refused(Problem(TIMED_OUT, words)) from None
 
     # ── each call ──
 

@@ -46,6 +46,8 @@ async def serving_grpc(
             ("grpc.keepalive_timeout_ms", 10_000),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+            ("grpc.max_connection_idle_ms", 300_000),
+            ("grpc.server_handshake_timeout_ms", 10_000),
         ],
     )
     servicer = Servicer(here)

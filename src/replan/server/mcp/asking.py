@@ -12,6 +12,7 @@ from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 
 from replan.core.types import JsonObject
+from replan.core.words import one_line
 from replan.errors import ReplanError
 from replan.run.access.callers import Caller
 from replan.run.access.requests import ApprovalAnswer, QuestionAnswer
@@ -22,6 +23,10 @@ from replan.server.shared import Shared
 
 ASK_SECS = 600.0
 """How long a form may stand open."""
+_MOST_FORMS = 10
+"""At once; the others after them."""
+_MOST_OF_A_TASK = 500
+"""Characters of its description."""
 _OUTCOMES = ["yes", "no", "cannot tell"]
 _KINDS = frozenset({"approval", "outcome", "intervention"})
 
@@ -34,21 +39,25 @@ def can_be_asked(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 def form_of(one: WaitingTask) -> types.ElicitRequestFormParams:
-    """What is asked, whole: the person decides by what stands there."""
+    """What is asked, whole. What decides comes first; texts that others have written cannot look like it."""
     waits = one.waiting_for
-    lines = [f"Task: {one.description[:500]}", "", waits.text]
-    if waits.background:
-        lines += ["", waits.background]
+    lines = [one_line(waits.text)]
     if waits.kind == "approval":
-        shown = json.dumps(waits.parameters or {}, ensure_ascii=False, indent=2)
-        lines += ["", f"Tool: {waits.tool_id}", f"Parameters: {shown}"]
-        if waits.hidden:
-            lines.append(f"Not shown as they are: {', '.join(waits.hidden)}")
+        lines += [f"Tool: {waits.tool_id}", f"Parameters: {_json(waits.parameters or {}, indent=2)}"]
         if waits.item_value is not None:
-            lines.append(f"Item: {json.dumps(waits.item_value, ensure_ascii=False)}")
+            lines.append(f"Item: {_json(waits.item_value)}")
+        if waits.hidden:
+            lines.append(f"Not shown as they are: {', '.join(map(_json, waits.hidden))}")
         if one.hash is not None:
             lines.append(f"Call: {one.hash}")
+    if waits.background:
+        lines.append(f"Background: {_json(waits.background)}")
+    lines.append(f"Task: {_json(one.description[:_MOST_OF_A_TASK])}")
     return types.ElicitRequestFormParams(message="\n".join(lines), requested_schema=_schema(waits.kind))
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def _schema(kind: str) -> JsonObject:
@@ -155,7 +164,7 @@ class AsksLater:
         return self._answers.wants(waiting)
 
     async def ask(self, waiting: list[WaitingTask], gone: Awaitable[None]) -> None:
-        raise AskedLater(waiting)
+        raise AskedLater(waiting[:_MOST_FORMS])
 
 
 def asked(waiting: list[WaitingTask], task_id: str, answers: Answers) -> types.InputRequiredResult:

@@ -25,6 +25,9 @@ _LOOK = frozenset(
     {"approval_requested", "approval_resolved", "question_asked", "question_answered", "task_waiting"}
 )
 """Events after which it may wait for others than before."""
+_OFTEN = frozenset({"step_progress", "progress_update"})
+"""What a tool may report many times a second."""
+_QUIET_SECS = 0.1
 _BY_ITSELF = frozenset({"time"})
 """Waits of a task that end without anybody."""
 
@@ -74,6 +77,9 @@ class Following:
         self._tell = tell
         self._asker = asker
         self._story = Story()
+        self._quiet_until = 0.0
+        self._heard = self._stood = 0
+        """The last events that were told, and that are known to be."""
 
     async def outcome(self, wait_secs: float, *, from_the_start: bool) -> Outcome:
         """What it has come to, or how it stands after so many seconds. The time that a person takes to answer does not count."""
@@ -81,11 +87,12 @@ class Following:
         row = await uses.may_watch(self._caller, self._task_id)
         how = Showing(mode="user", light=True)
         left = wait_secs
-        with self._here.hub.watch(row, 0 if from_the_start else row.last_seq, _Light(how)) as watcher:
-            if from_the_start:
-                await self._tell_until(watcher, row.last_seq)
+        self._heard = 0 if from_the_start else row.last_seq
+        with self._here.hub.watch(row, self._heard, _Light(how)) as watcher:
             while True:
-                if await self._stands_still():
+                still = await self._stands_still()
+                await self._tell_what_came(watcher)
+                if still:
                     return await self._now()
                 if self._asker is not None and (waiting := self._asker.wants(await self._waits())):
                     await self._ask(waiting, watcher)
@@ -109,6 +116,7 @@ class Following:
     async def _stands_still(self) -> bool:
         """It has ended, or goes on only once somebody does something that cannot be asked here."""
         task = await self._here.use_cases.task(self._caller, self._task_id)
+        self._stood = task.last_seq
         self._story.stands(task.done_steps, task.total_steps, task.last_seq)
         if task.status in ENDED:
             return True
@@ -117,11 +125,10 @@ class Following:
         asked = self._asker.wants(await self._waits()) if self._asker is not None else []
         return not asked and not {one.kind for one in task.waiting_for} <= _BY_ITSELF
 
-    async def _tell_until(self, watcher: Watcher, seq: int) -> None:
-        """Tell what has come of it so far."""
-        while (events := await self._news(watcher)) is not None:
-            if any(event["seq"] >= seq for event in events):
-                return
+    async def _tell_what_came(self, watcher: Watcher) -> None:
+        """Tell the events up to how it was seen to stand."""
+        while self._heard < self._stood and await self._news(watcher) is not None:
+            pass
 
     async def _until_it_may_wait(self, watcher: Watcher) -> bool:
         """Tell its progress until it may have come to stand still. False: the process is about to end."""
@@ -136,9 +143,16 @@ class Following:
             return None
         events: list[JsonObject] = [from_json(frame) for frame in frames]
         for event in events:
+            self._heard = max(self._heard, event["seq"])
+            if event["type"] in _OFTEN and self._now_secs() < self._quiet_until:
+                continue
             if (told := self._story.after(event)) is not None:
                 await self._tell(*told)
+                self._quiet_until = self._now_secs() + _QUIET_SECS
         return events
+
+    def _now_secs(self) -> float:
+        return asyncio.get_running_loop().time()
 
     async def _ask(self, waiting: list[WaitingTask], watcher: Watcher) -> None:
         assert self._asker is not None

@@ -20,6 +20,8 @@ from replan.server.streams.hub import Hub
 if TYPE_CHECKING:
     from replan.app import Replan
 
+GRACE_SECS = 1.5
+"""Clients give a server about two seconds to end."""
 _LET_GO_SECS = 0.5
 """A thread that waits for the next line cannot be stopped: it is left behind."""
 
@@ -30,31 +32,34 @@ async def serve_stdio(
     who: str,
     scopes: frozenset[Scope] = SCOPES,
     for_people: bool = True,
+    grace_secs: float = GRACE_SECS,
     stop: asyncio.Event,
 ) -> None:
-    """Open it, and serve until the client closes the stream or `stop` is set. `who`: as logs have it.
+    """Open it, and serve until the client closes the stream or `stop` is set. `who`: as logs have it. Calls of tools that run
+    then may end for `grace_secs`.
 
     Nothing else comes to stdout meanwhile, whatever tools print.
     """
     loop = asyncio.get_running_loop()
-    serving = loop.create_task(_serve(replan, Caller(who, scopes=scopes), for_people))
+    serving = loop.create_task(_serve(replan, Caller(who, scopes=scopes), for_people, grace_secs))
     stopped = loop.create_task(stop.wait())
     await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
     if not serving.done():
         serving.cancel()
-        await asyncio.wait({serving}, timeout=_LET_GO_SECS)
+        await asyncio.wait({serving}, timeout=grace_secs + _LET_GO_SECS)
         return
     serving.result()
 
 
-async def _serve(replan: Replan, caller: Caller, for_people: bool) -> None:
+async def _serve(replan: Replan, caller: Caller, for_people: bool, grace_secs: float) -> None:
     async def caller_of(ctx: Context) -> Caller:
         return caller
 
     async with stdio_server() as (read, write), _nothing_printed(), replan:
+        driver = replan.serving()
         here = Shared(
-            use_cases=UseCases(replan.service, replan.serving()),
+            use_cases=UseCases(replan.service, driver),
             parts=replan.service.parts,
             settings=replan.settings,
             hub=Hub(replan.service),
@@ -65,8 +70,10 @@ async def _serve(replan: Replan, caller: Caller, for_people: bool) -> None:
             await server.run(read, write, server.create_initialization_options())
         finally:
             here.leaving.set()
+            here.parts.leaving.set()  # nothing more is begun, and what runs may end: no effect is left in doubt for want of a second
             await here.hub.aclose()
             await tools.carrying.all_ended()
+            await driver.drain(grace_secs)
 
 
 @contextlib.asynccontextmanager
