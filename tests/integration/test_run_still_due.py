@@ -21,8 +21,8 @@ AGAIN = {"repeat": True, "repeat_reason": "she is owed it twice"}
 class Counter:
     """A bank whose counter is closed for the first so many payments by `pay`."""
 
-    def __init__(self, closed: int) -> None:
-        self.closed = closed
+    def __init__(self, closed: int, *, secs: float = 0) -> None:
+        self.closed, self.secs = closed, secs
         self.paid: list[str] = []
         self.sessions = itertools.count(1)
         self.looked = False
@@ -46,9 +46,11 @@ class Counter:
     def tools(self) -> dict[str, FakeTool]:
         return {
             "pay": FakeTool(
-                output=self.pay, parameters=fields("to", **SESSION), effect="once", spec={"substitutes": ("wire",)}
+                output=self.pay, parameters=fields("to", **SESSION), effect="once", delay_secs=self.secs,
+                spec={"substitutes": ("wire",)},
             ),
             "wire": FakeTool(output=self.wire, parameters=fields("to", **SESSION), effect="once"),
+            "who": FakeTool(output=lambda parameters: parameters["n"], effect="reads"),
             "upay": FakeTool(
                 output=self.pay, parameters=fields("to", note={"type": "string"}), effect="once",
                 spec={"unique_by": ("to",)},
@@ -155,3 +157,86 @@ def test_another_effect_is_told_of_nothing(other: dict[str, Any]) -> None:
     ran = bank.run(plan(pays("p")), [plan(*steps)], "add_remediation_steps", step_id="p")
     assert not told(ran)
     assert "Ann" in bank.paid
+
+
+ORDERS = {
+    "after it": (("s",), ("w",)),
+    "before it": (("w",), ("s",)),
+    "while it is under way": (("s",), ("s2",)),
+}
+
+
+def by_readings(
+    order: str, other: str, who: str = "Ann", **said: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A plan whose `p` stays, and one with `q` beside it. Whom they pay shows when they are called."""
+    mine, theirs = ORDERS[order]
+    first = plan(
+        step("s", "slower"), step("w", "slower", "s"), step("l", "token"), step("v", "who", parameters={"n": "Ann"}),
+        pays("p", *mine, "l", "v", who="${v.output}", session="${l.output}"),
+        step("r", "rates"), step("m", "slow", "r"),
+    )  # fmt: skip
+    needs = [name for name in theirs if name != "s2"] or ["s"]
+    q = pays("q", *needs, "v2", who="${v2.output}", **said)
+    q = {**q, "tool": "wire"} if other == "a tool that does the same" else q
+    if other == "another session":
+        q["parameters"]["session"] = "${l2.output}"
+        q["dependencies"].append("l2")
+    anew = plan(
+        step("l2", "token"), step("v2", "who", parameters={"n": who}), step("r2", "rates"), step("m2", "slow", "r2"), q
+    )  # fmt: skip
+    return first, anew
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("other", ["a tool that does the same", "another session"])
+@pytest.mark.parametrize("kind", ["replan_from_step", "add_remediation_steps"])
+def test_what_shows_when_it_is_called_is_not_made_beside_a_branch_that_stays(
+    kind: str, other: str, order: str
+) -> None:
+    first, anew = by_readings(order, other)
+    bank = Counter(0, secs=30)
+    ran = bank.run(first, [anew, plan(step("m3", "slow"))], kind, step_id="r")
+    assert bank.paid == ["Ann"]
+    faults = [one.error for one in ran.events("step_reflected") if one.error.kind == "repeated"]
+    assert [("'p'" in one.message, "'q'" in one.message) for one in faults[:1]] == [
+        (order != "before it", order == "before it")
+    ]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("other", ["a tool that does the same", "another session"])
+@pytest.mark.parametrize("more", [{"who": "Bob"}, AGAIN], ids=["somebody else", "once more"])
+def test_what_is_another_effect_is_made_beside_a_branch_that_stays(
+    more: dict[str, Any], other: str, order: str
+) -> None:
+    first, anew = by_readings(order, other, **more)
+    bank = Counter(0, secs=30)
+    ran = bank.run(first, [anew], "replan_from_step", step_id="r")
+    assert sorted(bank.paid) == ["Ann", more.get("who", "Ann")]
+    assert ran.state.status == "succeeded"
+
+
+def test_what_one_plan_has_chosen_twice_is_made_twice_also_where_one_of_both_was_written_anew() -> None:
+    """Both are kept by the next plan, one of them after a repair."""
+    bank = Counter(0)
+    first = plan(
+        step("l", "token"), pays("b", session="${l.output.id}"), step("s", "slower", "b"), step("r", "rates", "b"),
+        pays("a", "s", session="s9"),
+    )  # fmt: skip
+    answers = {
+        "execution_plan": [first, plan(step("r2", "rates"))],
+        "step_reflection": [
+            {**REPLAN, "suggested_action": {"type": "repair_step", "data": {"hint": "output"}}},
+            *[REPLAN] * 5,
+        ],
+        "step_repair": [pays("b", "l", session="${l.output}")],
+        "overall_reflection": [overall(type="replan_from_step", reason="x", step_id="r"), END],
+    }
+
+    async def main() -> Ran:
+        return await (await bench(bank.tools(), answers)).run(evaluation="steps")
+
+    ran = virtual_time(main())
+    assert bank.paid == ["Ann", "Ann"]
+    assert ran.state.status == "succeeded", ran.state.outcome

@@ -52,7 +52,7 @@ CALLS = st.lists(
 def add(state: State, drawn: Drawn, at: int) -> None:
     names = () if drawn.instead_of is None else (f"s{drawn.instead_of}",)
     step = Step(step_id=f"s{at}", tool="pay", parameters={"to": drawn.to}, instead_of=names)
-    made = StepState(step, born=drawn.plan, meant=drawn.plan)
+    made = StepState(step, born=drawn.plan, meant=drawn.plan, planned=drawn.plan)
     key = f"{drawn.to}{'x' if at % 5 == 0 else ''}.1"
     call = CallState(
         key, step.step_id, ONLY, "pay", 1, "once", step.parameters, status=drawn.status,

@@ -40,7 +40,7 @@ class Done(NamedTuple):
 
     @property
     def sure(self) -> bool:
-        return self.call.status == "succeeded"
+        return self.call.status != "unknown"
 
 
 class _Written(NamedTuple):
@@ -94,12 +94,17 @@ def _done_by_others(
     for name in (*own, *tool.counterparts):
         other = resolve(name)
         for call, theirs in state.made_like(name, other, told, read):
-            done = state.effect_for(call, before, tool) if call.plan < before else None
-            if done is None or done.plan >= before or any(one.is_like(theirs) for one in planned):
+            is_of_another = state.restated.is_of_another
+            done = state.effect_for(call, before, tool) if is_of_another(call, before) else None
+            if done is None or not is_of_another(done, before) or any(one.is_like(theirs) for one in planned):
                 continue
-            if written is None or not (
-                state.was_planned_beside(written.step, call) or not written.may_be(state, call, theirs, other)
+            if (
+                written is not None
+                and state.meant_by(call) < before
+                and state.was_planned_beside(written.step, call)
             ):
+                continue
+            if written is None or written.may_be(state, call, theirs, other):
                 yield Done(done, None if done is call else call)
 
 
@@ -143,14 +148,13 @@ def done_before(
         return []  # it is under way
     rewritten = step.meant > state.begun.version
     changed = rewritten or (step.healing is not None and slot in step.healing.overrides)
-    if not changed and (step.meant < 2 or not tool.counterparts):
+    if not changed and (state.begun.version < 2 or not tool.counterparts):
         return []
     told = Told.of(tool, parameters)
     if not changed:
         forms = state.restated.forms_of(step.step, slot, state.plans, tool, parameters)
         written = _Written(step.step, tool, told, forms, step.meant, step.meant in state.continued)
-        before = min(step.meant, state.begun.version)
-        return list(_done_by_others(state, tool, told, before, resolve, written))
+        return list(_done_by_others(state, tool, told, step.planned, resolve, written))
     chosen = (
         _before_rewriting(step, state, resolve)
         if rewritten

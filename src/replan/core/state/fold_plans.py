@@ -80,7 +80,7 @@ def take_plan(state: State, plan: Plan) -> dict[StepId, StepState]:
             _ask_for(state, step)
         known = kept.pop(step.step_id, None)
         if known is None:
-            known = StepState(step, born=state.plans, meant=state.plans)
+            known = StepState(step, born=state.plans, meant=state.plans, planned=state.plans)
         elif known.step != step:
             changed.append(known.step)
             _keep_words(state, known.step, state.plans - 1)
@@ -153,7 +153,7 @@ def _forgets_calls(known: StepState, step: Step, plans: int) -> bool:
     """A step is written anew: what it has called as it was is the ledger's alone. True if it is."""
     if all(getattr(known.step, name) == getattr(step, name) for name in _WHAT_IS_CALLED):
         return False
-    known.meant = plans
+    known.meant = known.planned = plans
     known.keep_calls(("unknown",))
     known.items = None
     return True

@@ -99,6 +99,8 @@ class StepState:
     """The version of the plan that brought it, as it is."""
     meant: int = 1
     """The version of the plan that brought what it calls: it may have come to stand otherwise since."""
+    planned: int = 1
+    """The same, whatever recovery has written anew since: steps of one such version were chosen together."""
     gone: int = 0
     """The version of the plan that left it out; 0: it is in the plan."""
     former: list[CallState] | None = None

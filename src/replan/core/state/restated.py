@@ -12,7 +12,7 @@ from replan.core.calls.site import Slot
 from replan.core.calls.telling import Telling
 from replan.core.data.canonical import one_form
 from replan.core.ids import canonical, digest
-from replan.core.state.made_instead import told_instead
+from replan.core.state.made_instead import doubt_of, told_instead
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.written import Form, Written
 from replan.core.types import JsonObject, Step, ToolId, ToolSpec
@@ -79,6 +79,8 @@ class Restated:
     """Whether the metadata had this field when the task was begun."""
     is_part: Callable[[int], bool] = lambda version: False
     """Whether the plan of this version went on from a first part."""
+    meant_by: Callable[[CallState], int] = lambda call: call.plan
+    """The version of the plan that meant this call."""
     _written: Written = field(init=False)
     _telling: dict[ToolId, Telling] = field(default_factory=dict)
     _seen: dict[ToolId, int] = field(default_factory=dict)
@@ -224,9 +226,15 @@ class Restated:
         self._learn(tool, made)
         for at in self._like(tool, mine, values, len(made)):
             call = made[at]
-            done = self.effect_for(call, before, tool) if call.plan < before else None
-            if done is not None and _has_effect(done):
+            done = self.effect_for(call, before, tool) if self.is_of_another(call, before) else None
+            if done is not None:
                 yield done, call, self._forms[tool.id, at]
+
+    def is_of_another(self, call: CallState, planned: int) -> bool:
+        """True if another plan than that of this version meant the call, and not as one more: one before, or one that has kept a step of
+        this."""
+        meant = self.meant_by(call)
+        return meant < planned or (meant > planned and not self._says_again(call))
 
     def forms_of(
         self, step: Step, slot: Slot, version: int, tool: ToolSpec, names: Iterable[str]
@@ -369,7 +377,7 @@ def told_again(found: Again, how: str) -> str:
     """Asks what is meant by a call that was made as it is written. `how`: what has become of what it refers to."""
     if found.failed is not None:
         return told_instead(found.failed, found.call)
-    doubt = ", nobody knows whether it took effect" if found.call.status == "unknown" else ""
+    doubt = doubt_of(found.call)
     value = "" if found.silent else ", or write the value that is meant"
     tool = found.call.tool_id
     kept = (

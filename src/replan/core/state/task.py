@@ -382,17 +382,24 @@ class State:
         What goes on from a first part means another effect where it goes by a reading that was made anew (the next open invoice).
         """
         made = self.made.get(tool.id)
-        if made is None or self.begun is None:
+        if made is None:
             return None
-        before = min(step.meant, self.begun.version)  # it may have been written anew since
         goes_on = step.meant in self.continued
-        return self.restated.find(step, slot, tool, parameters, made, before, self.plans, goes_on=goes_on)
+        return self.restated.find(
+            step, slot, tool, parameters, made, step.planned, self.plans, goes_on=goes_on
+        )
+
+    def meant_by(self, call: CallState) -> int:
+        """The version of the plan that meant what this call was made for, under whatever version it was made: a later plan may have kept
+        its step."""
+        step = self.named(call.step_id)
+        return step.planned if step is not None and step.planned <= call.plan else call.plan
 
     @property
     def restated(self) -> Restated:
         """The calls that were made, by how plans have written them."""
         self._restated = self._restated or Restated(
-            self.named, self.words_of, self.effect_for, self._was_given, self._is_part
+            self.named, self.words_of, self.effect_for, self._was_given, self._is_part, self.meant_by
         )
         return self._restated
 
@@ -470,7 +477,8 @@ class State:
         return None if not beside else beside if len(beside) == 1 else ()
 
     def was_planned_beside(self, step: Step, failed: CallState) -> bool:
-        return any(name != failed.step_id for name in self._every().like(step, failed.plan))
+        """True if the plan that meant this call had such a step beside it."""
+        return any(name != failed.step_id for name in self._every().like(step, self.meant_by(failed)))
 
     def _every(self) -> EveryStep:
         as_of = self.plans, len(self.left_out), self.failures

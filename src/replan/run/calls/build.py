@@ -158,21 +158,20 @@ def prepare(
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     answered = state.reusable(call_key(base, number), tool, step.step) is not None
     changed = step.healing is not None and slot in step.healing.overrides
-    if step.meant > 1 and tool.effect == "once":
-        if state.ledger.is_done(base):
+    text = ""
+    if tool.effect == "once" and state.plans > 1:
+        if not state.ledger.is_done(base):
+            text = mended_before(step, slot, tool, {base, *names}, state)
+            text = text or ("" if changed else restated(step, slot, tool, parameters, state))
+        elif step.meant > 1 and not changed:
             text = (
-                ""
-                if changed
-                else marks_what_is_done(step, slot, tool.id, base, state)
+                marks_what_is_done(step, slot, tool.id, base, state)
                 or behind_a_change(step, slot, tool, parameters, base, state, has_rest, is_answered=answered)
                 or undone_since(step, slot, base, state, tools.resolve)
             )
-        else:
-            text = mended_before(step, slot, tool, {base, *names}, state)
-            text = text or ("" if changed else restated(step, slot, tool, parameters, state))
-        if text:
-            text = of_this_alone(step.step, slot) + text
-            raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
+    if text:
+        text = of_this_alone(step.step, slot) + text
+        raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     large = meant is not None
     call = Call(step.step, slot, tool, parameters, call_key(base, number), large=large)
     others = (

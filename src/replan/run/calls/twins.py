@@ -35,12 +35,15 @@ def unmeant(step: StepState, slot: Slot, tool: ToolSpec, twin: Place, state: Sta
 
 def restated(step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject, state: State) -> str:
     """Why this call is not made, where a later plan writes a done one in the same words and only what they refer to, or the
-    metadata, has changed since; empty if it is none.
+    metadata, has changed since, or where a plan that has kept the step has written it so; empty if it is none.
 
     Nobody has said that the effect is meant again: what the plan refers to had another value then.
     """
-    if step.meant < 2 or tool.unique_by or is_meant_again(step.step, slot.action_id):
+    if tool.unique_by or is_meant_again(step.step, slot.action_id):
         return ""
+    known = step.calls.get(slot)
+    if known is not None and known.status != "failed":
+        return ""  # it is under way
     found = state.made_as_written(step, slot, tool, parameters)
     if found is None:
         return ""
