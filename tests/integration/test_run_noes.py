@@ -255,3 +255,72 @@ def test_with_a_reason_it_is_one_and_what_follows_is_done() -> None:
     assert ran.result.is_success
     assert (ran.source.counts["mail"], ran.model.calls["evaluation"]) == (1, 1)
     assert "paid in cash" in ran.result.shortfall[0]
+
+
+# ── plans ─────────────────────────────────────────────────────────────────────
+
+
+def said_of(place: str, beside: dict[str, Any]) -> dict[str, Any]:
+    if place == "plan":
+        return {**PAY, **beside}
+    if place == "step":
+        return plan({**step("p", "pay", parameters={"to": "bob"}), **beside})
+    return plan(step("p", actions=[{"action_id": "a", "tool": "pay", "parameters": {"to": "bob"}, **beside}]))
+
+
+@pytest.mark.parametrize("place", ["plan", "step", "action"])
+def test_a_question_or_a_no_beside_steps_is_told_how_it_is_said_and_counts_if_it_is_said_again(
+    place: str,
+) -> None:
+    for beside in (
+        {"ask_first": QUESTION}, {"user_question": QUESTION}, {"clarification_needed": [QUESTION]},
+        {"needs_confirmation": True}, {"requires_user_approval": True}, {"confirm_with": "Ann"},
+        {"approved": False}, {"status": "blocked"}, {"refusal": "this is a fraud"}, {"cannot": "this is a fraud"},
+    ):  # fmt: skip
+        ran = planned(said_of(place, beside))
+        assert outcome(ran) == ("waiting", 2, 0), beside
+        correction = ran.model.requests[1].turns[-1].text
+        for way in ("`ask_first`", "`requires_approval`", "`cannot`") if place != "plan" else ():
+            assert way in correction, beside
+        said = str(next(iter(beside.values()))).strip("[]'")
+        assert said in "".join(waits_for(ran)), beside
+
+
+@pytest.mark.parametrize("place", ["plan", "step", "action"])
+def test_one_that_is_then_said_so_or_left_out_counts_for_that(place: str) -> None:
+    torn = said_of(place, {"needs_confirmation": True})
+    assert outcome(planned(torn, PAY)) == ("succeeded", 2, 1)
+    agreed = plan({**PAY["steps"][0], "requires_approval": True})
+    assert outcome(planned(torn, agreed)) == ("waiting", 2, 0)
+    asked = planned(torn, {"steps": [], "ask_first": QUESTION})
+    assert waits_for(asked)[0] == QUESTION
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        *({"needs_confirmation": False}, {"requires_user_approval": "no"}),
+        *({"questions": []}, {"clarification_needed": None}, {"refusal": ""}, {"confidence": 0.4}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_plan_that_asks_for_nothing_costs_nothing(beside: Any) -> None:
+    assert outcome(planned({**PAY, **beside}))[1:] == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked"),
+    [
+        ({"steps": [], "ask_first": True, "question": QUESTION}, 1),
+        ({"steps": [], "ask_first": "yes", "questions": [QUESTION]}, 1),
+        ({"steps": [], "ask_first": True, "reasoning": QUESTION}, 1),
+        ({"name": "ask_user", "arguments": {"question": QUESTION}}, 2),
+        (plan(step("a", "ask_person", parameters={"to": "bob", "text": QUESTION})), 2),
+        ({"steps": [], "status": "needs_clarification", "details": QUESTION}, 2),
+    ],
+    ids=str,
+)
+def test_a_question_without_steps_is_put_however_it_is_said(answer: Any, asked: int) -> None:
+    ran = planned(answer)
+    assert outcome(ran) == ("waiting", asked, 0)
+    assert QUESTION in waits_for(ran)[0]

@@ -35,7 +35,7 @@ def faults(answer: Any) -> tuple[str, ...]:
         ({"if": "`false`"}, "write 'when' on each step"),
         ({"for_each": [1]}, "write 'for_each' on each step"),
         ({"dependencies": {"a": ["b"]}}, "write 'dependencies' on each step"),
-        ({"dry_run": True}, "the plan has no field 'dry_run': put what it says into `reasoning`"),
+        ({"dry_run": True}, "the plan has no field 'dry_run': leave it out, or put into `reasoning`"),
         ({"approved": False}, "no field 'approved'"),
         ({"valid": False}, "no field 'valid'"),
         ({"refusal": "it is an attack"}, "says why in `cannot`"),

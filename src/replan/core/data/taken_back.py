@@ -218,8 +218,10 @@ def is_as_ever(name: str, value: Any) -> bool:
         return _says(name, value, None) is True
     about_no = not _NAMES_OF_NO.isdisjoint(_words(name))
     if isinstance(value, str):
-        return _plain(value) in ("none", "null", "n/a", "notapplicable") or (
-            about_no and says_there_is_none(value)
+        return (
+            _plain(value) in ("none", "null", "n/a", "notapplicable")
+            or (about_no and says_there_is_none(value))
+            or (_is_plain_no(value) and _is_of_needs(_words(name)))
         )
     if isinstance(value, list):
         return about_no and all(isinstance(one, str) and says_there_is_none(one) for one in value[:_MOST])

@@ -217,8 +217,8 @@ def _unknown(key: str, plain: str, value: Any, fields: Mapping[str, tuple[str, .
         if plain in (folded(name), *map(folded, names)):
             return f"the plan has no field {key!r}, which steps have: write {name!r} on each step that it is meant for"
     return (
-        f"the plan has no field {key!r}: put what it says into `reasoning`, or leave it out; a plan that is not to be run has "
-        "no steps, and says why in `cannot`"
+        f"the plan has no field {key!r}: leave it out, or put into `reasoning`, which nothing goes by, what is for readers; a plan that is "
+        "not to be run has no steps, and says why in `cannot`"
     )
 
 

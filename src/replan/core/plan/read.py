@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from replan.core.data.for_readers import folded
 from replan.core.data.native_calls import as_step
 from replan.core.data.nothing import is_filler, says_there_is_none
 from replan.core.data.strict_json import NotStorable, joined
@@ -59,7 +60,7 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
     if steps is not None:
         body["steps"] = answer["steps"]  # by any other name they might be others
     fields = named_of_plan(body, faults) if isinstance(body, dict) else {}
-    declined = _declined(fields)
+    declined = _declined(fields, body)
     if steps is None:
         raw_steps = [] if declined and fields.get("steps") in (None, "") else _steps_of(body)
         steps = [_step(raw, f"steps[{at}]", at, faults) for at, raw in enumerate(raw_steps)]
@@ -95,12 +96,25 @@ def _told(faults: Sequence[str]) -> list[str]:
     return found
 
 
-def _declined(fields: JsonObject) -> dict[str, str]:
-    """What is said in place of a plan: why there is none, or what is to be asked first."""
-    said = {name: "" if says_there_is_none(told := _words(fields.get(name))) else told for name in DECLINING}
+def _declined(fields: JsonObject, body: Any) -> dict[str, str]:
+    """What is said in place of a plan: why there is none, or what is to be asked first.
+
+    That something is to be asked (`ask_first: true`) is said better by what stands under one of its other names.
+    """
+    said = {name: _words(fields.get(name)) for name in DECLINING}
+    for name in DECLINING:
+        if said[name].casefold() in _BARE and isinstance(body, dict):
+            others = {folded(other) for other in DECLINING[name]}
+            told = [_words(value) for key, value in body.items() if folded(key) in others]
+            words = "; ".join(one for one in told if one.casefold() not in _BARE)
+            said[name] = words or (said[name] and _words(fields.get("reasoning"))) or said[name]
     if asks(said["cannot"]) and not said["ask_first"]:
         said = {"ask_first": said["cannot"]}
-    return {name: text for name, text in said.items() if text}
+    return {name: text for name, text in said.items() if not says_there_is_none(text)}
+
+
+_NO_REASON = "(no reason was given)"
+_BARE = {"", _NO_REASON, "yes", "true", "ja", "是"}
 
 
 def _still_to_plan(fields: JsonObject) -> str:
@@ -116,7 +130,7 @@ def _words(said: Any) -> str:
     if isinstance(said, dict | list):
         parts = said.values() if isinstance(said, dict) else said
         return "; ".join(text for part in parts if (text := _words(part)))
-    text = "(no reason was given)" if said is True else _text(said)
+    text = _NO_REASON if said is True else _text(said)
     return "" if is_filler(text) else text
 
 

@@ -29,7 +29,16 @@ from replan.core.data.taken_back import (
 from replan.core.plan.fields import INSTEAD_OF_STEPS, PLAN_FIELDS
 from replan.core.types import JsonObject, Plan
 from replan.core.walk import texts_in
-from replan.reasoning.prompting.read_values import spoken
+from replan.reasoning.prompting.in_words import asks_for_more, gives_a_reason, last_sentence
+from replan.reasoning.prompting.noes import (
+    OF_STEPS,
+    asked_by_a_step,
+    asks_first,
+    noes_in,
+    parts_of,
+    questions_in,
+)
+from replan.reasoning.prompting.read_values import fold, spoken, text
 
 _SHOWN = 1_000
 _READ = 2_000
@@ -80,7 +89,10 @@ class InPlace:
         noes = list(dict.fromkeys([*said_beside(said, PLAN_FIELDS).denying, *_noes(said)]))
         if self.rest and not self._judged and self._holds_nothing(said) and (beside := self.told(said)):
             return {"steps": [], "cannot": "; ".join(dict.fromkeys([beside, *noes]))}
-        return {"steps": [], "cannot": "; ".join(noes)} if noes else None
+        if not noes:
+            return None
+        asks = any(asks_first(fold(name), value) for name, value in noes_in(said, own=_OWN))
+        return {"steps": [], "ask_first" if asks else "cannot": self.told(said) or "; ".join(noes)}
 
     def _in_words(self, said: str) -> JsonObject | None:
         """What words stand for that nobody here understands, where the rest was asked for: who judges reads them.
@@ -97,8 +109,20 @@ class InPlace:
         told, self._told = self._told, True
         if not told:
             return None
-        own = {name: value for name, value in plan.items() if folded(name) in _DECLINING}
-        return {"steps": [], **(own or {"cannot": "; ".join(_noes(plan))})}
+        if own := {
+            name: value for name, value in plan.items() if folded(name) in _DECLINING and spoken(value)
+        }:
+            return {"steps": [], **own}
+        parts = list(parts_of(plan))
+        asked = [
+            *questions_in(plan, own=_OWN, what="The plan"),
+            *questions_in(*parts, own=OF_STEPS, what="A step"),
+        ]
+        return (
+            {"steps": [], "ask_first": "; ".join(asked)}
+            if asked
+            else {"steps": [], "cannot": "; ".join(_noes(plan))}
+        )
 
     def told(self, answer: JsonObject) -> str:
         """What an answer without steps says in any of its fields, but for names of kinds and words for done."""
@@ -122,6 +146,16 @@ class InPlace:
     def _is_the_task(self, name: str, said: str) -> bool:
         return name in _TASKS and _plain(said) in self._task
 
+    def if_meant(self, plan: JsonObject) -> str:
+        """How a no or a question is said, where a plan with steps has fields that there are not and that may be one; else nothing."""
+        found = meant(plan, _STEPS)
+        plan = found if isinstance(found, dict) else plan
+        if _is_none(plan.get("steps")):
+            return ""
+        parts = [(plan, _KNOWN_OF_PLANS), *((part, OF_STEPS) for part in parts_of(plan))]
+        said = (said_beside(part, known) for part, known in parts)
+        return _NO_OR_QUESTION if any(one.unknown or one.denying for one in said) else ""
+
     def adds_nothing(self, answer: JsonObject, plan: Plan) -> bool:
         """True if the rest was asked for, and an answer has no step for it."""
         if not self.rest or plan.declined or not _is_none(answer.get("steps")):
@@ -133,8 +167,8 @@ class InPlace:
         if not (self.rest and self._judged):
             return False
         if plan.cannot:
-            return says_nothing_is_left(plan.cannot) and not _gives_a_reason(plan.cannot)
-        return says_nothing_is_left(plan.ask_first) and not _asks_something(plan.ask_first)
+            return says_nothing_is_left(plan.cannot) and not gives_a_reason(plan.cannot)
+        return says_nothing_is_left(plan.ask_first) and not asks_for_more(plan.ask_first)
 
     def no_more(self, answer: JsonObject) -> bool:
         """True if what an answer says is still to be planned only says that nothing is."""
@@ -152,11 +186,11 @@ class InPlace:
         return next((one for one in _texts(answer) if self._asks(one) or self._refuses(one)), "")
 
     def _asks(self, said: str) -> bool:
-        return asks(said) and _plain(_last(said)) not in self._task
+        return asks(said) and _plain(last_sentence(said)) not in self._task
 
     def _question(self, answer: JsonObject) -> str:
         """The question among the words of an answer that is not only whether anything else is wanted."""
-        return next((one for one in _texts(answer) if self._asks(one) and _asks_something(one)), "")
+        return next((one for one in _texts(answer) if self._asks(one) and asks_for_more(one)), "")
 
     def _refuses(self, said: str) -> bool:
         found = bool(refusal_to_readers({"reasoning": said})) or _REFUSES_AT_ALL.search(said[:_SHOWN])
@@ -185,6 +219,12 @@ class InPlace:
         return self._judged and isinstance(more, str) and says_nothing_is_left(more)
 
 
+_KNOWN_OF_PLANS = frozenset(PLAN_FIELDS) | {name for names in PLAN_FIELDS.values() for name in names}
+_NO_OR_QUESTION = (
+    "if a person has to be asked first, `steps` is [] and `ask_first` is the question; if a person has to agree to a step, it has "
+    "`requires_approval`: true; if nothing is to be run, `steps` is [] and `cannot` says why. A question or a no that is said again beside "
+    "steps counts, and no step is run"
+)
 _LABELS = frozenset(
     folded(label)
     for name in ("steps", "task_type", "workflow_id", "plan_id", "version", "estimated_duration")
@@ -214,39 +254,6 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .!?\"'")
 
 
-_SENTENCE = re.compile(r"[.!:;\n]\s+|\n")
-
-
-_QUESTION = re.compile(r"(?<![^.!:;?\n？。！：；])[^.!:;?\n？。！：；]*+[?？]")
-_ASKING = r"(?:(?:and|so|or)\s+)?(?:which|what|who|whom|whose|where|when|how|why|is|are|am|shall|should|may|can|could|do|does|will|would)\b"
-_CLAUSES = re.compile(rf",\s+(?={_ASKING})", re.IGNORECASE)
-_ASKS = re.compile(_ASKING, re.IGNORECASE)
-_REASON = re.compile(r"\b(?:because|since|due\s+to|as\s+long\s+as)\b", re.IGNORECASE)
-_HINDERED = re.compile(
-    r"\b(?:(?:im)?possible|allowed|permitted|(?:has|have|had)\s+to|must|blocked|frozen|refused|denied|forbidden)\b",
-    re.IGNORECASE,
-)
-
-
-def _last(said: str) -> str:
-    return _SENTENCE.split(said.strip())[-1]
-
-
-def _asks_something(said: str) -> bool:
-    """True if one of its questions is another than whether anything else is wanted."""
-    asked: list[str] = []
-    for one in _QUESTION.findall(said[:_READ]):
-        clauses = [part.strip() for part in _CLAUSES.split(one)]
-        asked += [part for part in clauses if _ASKS.match(part)] or clauses[-1:]
-    return not all(map(says_nothing_is_left, asked or [_last(said)]))
-
-
-def _gives_a_reason(said: str) -> bool:
-    """True if words that nothing is left say also why nothing can be done, and so are a refusal."""
-    reasons = _REASON.split(said[:_READ])[1:]
-    return _HINDERED.search(said[:_READ]) is not None or not all(map(says_nothing_is_left, reasons))
-
-
 def _said(text: str) -> JsonObject | str | None:
     """Prose, or the one value that was answered, where it holds no steps; None where there is a plan, or half of one."""
     try:
@@ -262,17 +269,30 @@ def _said(text: str) -> JsonObject | str | None:
         return {} if _is_none(value) else None
     steps = value.get("steps")
     if _is_none(steps):
-        return value
+        return asked_by_a_step(value) or value
     return _asked_by(steps) or (value if _noes(value) else None)
 
 
 def _noes(answer: JsonObject) -> list[str]:
-    """What stands in the fields by whose names alone an answer says no, or asks."""
-    return [
-        f"{name}: {'; '.join(told)}"[:_SHOWN]
+    """What stands in the fields by whose names alone an answer, one of its steps or of their actions says no, or asks."""
+    found = [
+        (name, value)
         for name, value in islice(answer.items(), _MOST)
-        if value and folded(name) in _NOES and (told := spoken(value))
+        if value and folded(name) in _NOES and spoken(value)
     ]
+    found += noes_in(answer, own=_OWN) + [one for part in parts_of(answer) for one in _noes_of_part(part)]
+    told = [f"{name}: {text(value)}"[:_SHOWN] for name, value in found]
+    return list(dict.fromkeys(told))
+
+
+def _noes_of_part(part: JsonObject) -> list[tuple[str, Any]]:
+    errors = [
+        (name, value) for name, value in part.items() if folded(name) in NAMES_OF_A_NO and spoken(value)
+    ]
+    return errors + noes_in(part, own=OF_STEPS)
+
+
+_OWN = frozenset({"steps", "more", "reasoning"})
 
 
 def _is_none_in_words(said: str) -> bool:
@@ -291,6 +311,8 @@ def _asked_by(steps: Any) -> str | None:
     """The question that is the only thing a plan's only step is for: a call of somebody who is no tool."""
     if not isinstance(steps, list) or len(steps) != 1 or not isinstance(steps[0], dict):
         return None
+    if asked := asked_by_a_step(steps[0]):
+        return asked
     parameters = steps[0].get("parameters")
     values = list(parameters.values()) if isinstance(parameters, dict) else []
     return values[0] if len(values) == 1 and isinstance(values[0], str) and asks(values[0]) else None

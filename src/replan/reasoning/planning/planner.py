@@ -57,7 +57,7 @@ async def make_plan(
 
     def read(answer: Any) -> Planned:
         if talk.style != "small":
-            planned = read_planned(answer, new_plan, check)
+            planned = read_planned(answer, new_plan, check, in_place)
             check_no_steps(answer, planned.plan, in_place)
             return planned
         planned = read_small(answer, new_plan, check, tools, {})
@@ -153,13 +153,21 @@ def _data(task: TaskView, tools: Sequence[ToolSpec], style: str) -> str:
 
 
 def read_planned(
-    answer: Any, new_plan: Callable[[JsonObject], Plan], check: Callable[[Plan], Checked | Sequence[str]]
+    answer: Any,
+    new_plan: Callable[[JsonObject], Plan],
+    check: Callable[[Plan], Checked | Sequence[str]],
+    in_place: InPlace | None = None,
 ) -> Planned:
-    """The plan that an answer holds, checked; `Violations` with everything that is wrong with it."""
+    """The plan that an answer holds, checked; `Violations` with everything that is wrong with it.
+
+    `in_place` tells beside what is wrong how a no or a question is said, where one may be meant.
+    """
     try:
         plan = new_plan(answer)
     except PlanMisread as error:
-        raise Violations(error.and_what_else(lambda plan: _violations(check(plan)))) from error
+        found = error.and_what_else(lambda plan: _violations(check(plan)))
+        meant = in_place.if_meant(answer) if in_place is not None else ""
+        raise Violations([*found, *filter(None, [meant])]) from error
     except PlanInvalid as error:
         raise Violations(error.violations) from error
     return Planned(

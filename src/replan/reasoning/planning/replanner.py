@@ -9,7 +9,7 @@ from replan.core.data.answers import meant
 from replan.core.data.for_readers import folded
 from replan.core.data.taken_back import said_beside
 from replan.core.plan.check import Checked
-from replan.core.plan.fields import INSTEAD_OF_STEPS, STEP_FIELDS
+from replan.core.plan.fields import INSTEAD_OF_STEPS
 from replan.core.plan.read import PlanMisread
 from replan.core.types import JsonObject, Plan, Step, ToolSpec
 from replan.errors import ModelError, PlanInvalid
@@ -32,6 +32,7 @@ from replan.reasoning.planning.replan_schemas import small_replan_schema, step_r
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.in_words import InWords
 from replan.reasoning.prompting.large import put_together
+from replan.reasoning.prompting.noes import OF_STEPS, noes_in
 from replan.reasoning.prompting.read_values import opened, spoken, text
 from replan.reasoning.prompting.recovery_view import RepairView, ReplanView
 from replan.reasoning.prompting.schemas import plan_schema
@@ -68,7 +69,7 @@ async def make_replan(
     def read(answer: Any) -> Planned:
         if not small:
             try:
-                planned = read_planned(answer, new_plan, check)
+                planned = read_planned(answer, new_plan, check, in_place)
             except Violations:
                 if not in_place.no_more(answer):
                     raise
@@ -233,15 +234,14 @@ def _noes(bare: JsonObject) -> list[str]:
         if folded(name) in _SAYING_NO and spoken(value)
     ]
     others = {name: value for name, value in bare.items() if folded(name) not in _SAYING_NO}
-    return [*own, *said_beside(others, _OWN_FIELDS).denying]
+    told = {key: f"{key}: {text(value)}" for key, value in noes_in(others, own=OF_STEPS)}
+    denying = said_beside(others, OF_STEPS).denying
+    return [*own, *told.values(), *(one for one in denying if one.partition(":")[0] not in told)]
 
 
 def _if_meant(bare: JsonObject, small: bool) -> list[str]:
     """How a no or a question is said, where an answer has fields that steps have not, and that may be one."""
-    return [_NO_OR_QUESTION] if not small and said_beside(bare, _OWN_FIELDS).unknown else []
-
-
-_OWN_FIELDS = (*STEP_FIELDS, *(name for names in STEP_FIELDS.values() for name in names))
+    return [_NO_OR_QUESTION] if not small and said_beside(bare, OF_STEPS).unknown else []
 
 
 def _bare(answer: Any) -> JsonObject:

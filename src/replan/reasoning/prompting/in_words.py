@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from replan.core.data.nothing import says_nothing_is_left
 from replan.core.data.read_json import Unreadable
 from replan.core.data.standing import answers_in
 from replan.core.data.taken_back import takes_back
@@ -49,3 +50,37 @@ def _prose(text: str) -> str:
     except Unreadable as error:
         return "" if error.begun else said
     return ""
+
+
+_READ = 2_000
+_SENTENCE = re.compile(r"[.!:;\n]\s+|\n")
+
+
+_QUESTION = re.compile(r"(?<![^.!:;?\n？。！：；])[^.!:;?\n？。！：；]*+[?？]")
+_ASKING = r"(?:(?:and|so|or)\s+)?(?:which|what|who|whom|whose|where|when|how|why|is|are|am|shall|should|may|can|could|do|does|will|would)\b"
+_CLAUSES = re.compile(rf",\s+(?={_ASKING})", re.IGNORECASE)
+_BEGINS_TO_ASK = re.compile(_ASKING, re.IGNORECASE)
+_REASON = re.compile(r"\b(?:because|since|due\s+to|as\s+long\s+as)\b", re.IGNORECASE)
+_HINDERED = re.compile(
+    r"\b(?:(?:im)?possible|allowed|permitted|(?:has|have|had)\s+to|must|blocked|frozen|refused|denied|forbidden)\b",
+    re.IGNORECASE,
+)
+
+
+def last_sentence(said: str) -> str:
+    return _SENTENCE.split(said.strip())[-1]
+
+
+def asks_for_more(said: str) -> bool:
+    """True if one of its questions is another than whether anything else is wanted."""
+    asked: list[str] = []
+    for one in _QUESTION.findall(said[:_READ]):
+        clauses = [part.strip() for part in _CLAUSES.split(one)]
+        asked += [part for part in clauses if _BEGINS_TO_ASK.match(part)] or clauses[-1:]
+    return not all(map(says_nothing_is_left, asked or [last_sentence(said)]))
+
+
+def gives_a_reason(said: str) -> bool:
+    """True if words that nothing is left say also why nothing can be done, and so are a refusal."""
+    reasons = _REASON.split(said[:_READ])[1:]
+    return _HINDERED.search(said[:_READ]) is not None or not all(map(says_nothing_is_left, reasons))

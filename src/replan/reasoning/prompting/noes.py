@@ -7,6 +7,7 @@ words; that there is none of it (`spoken`), or that it was given already, is no 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from replan.core.data.nothing import begins_with_no
@@ -26,6 +27,7 @@ _QUESTIONS = frozenset({"ask_first", "ask_user", *DECLINING["ask_first"]})
 _REFUSALS = frozenset({*DECLINING["cannot"], "cannot", "refusal", "objection"})
 _OF_QUESTIONS = frozenset({"clarify", "clarification", "clarifications", "clarifying"})
 _OF_PEOPLE = frozenset({"user", "human", "person"})
+_ASKING_TOOLS = ("ask", "ask_first", "clarify", "ask_clarification", "request_clarification", "ask_question")
 _OF_INPUT = frozenset({"input", "action", "intervention", "question", "questions", "decision", "answer"})
 _OF_LEAVE = frozenset({"approval", "approve", "confirm", "confirmation", "permission", "consent", "human"})
 _AS_DATA = frozenset(
@@ -48,7 +50,9 @@ _REFUSED = STOPPING | {
 
 
 def asks_first(name: str, value: Any) -> bool:
-    """True of a field in which something is asked, or a person's yes is wanted."""
+    """True of a field in which something is asked, or a person's yes is wanted: by its name, or as a status."""
+    if name in _DECIDING and isinstance(value, str) and name != "action":
+        return _is_a_question(fold(value)) or _wants_a_yes(fold(value), value)
     return bool(spoken(value)) and (_is_a_question(name) or _wants_a_yes(name, value))
 
 
@@ -60,7 +64,7 @@ def says_no(name: str, value: Any) -> bool:
         return True
     if name in _DECIDING and isinstance(value, str):
         word = fold(value)
-        return word in _REFUSED or _wants_a_yes(word, value) or (name in _JUDGING and _orders_not_to(value))
+        return word in _REFUSED or (name in _JUDGING and _orders_not_to(value))
     return name in _REFUSALS and bool(spoken(value))
 
 
@@ -87,7 +91,7 @@ def questions_in(*parts: JsonObject, own: Collection[str] = (), what: str = "It"
 
 def question_of(key: str, value: Any, what: str = "It") -> str:
     """A field that asks, as a person is asked; empty where it says no more than that something is to be asked."""
-    if _wants_a_yes(fold(key), value):
+    if _wants_a_yes(fold(key), value) or fold(key) in _DECIDING:
         return f"{what} wants a yes first ({key}: {text(value)})."
     return "; ".join(_questions(opened(value)))
 
@@ -100,12 +104,39 @@ def _questions(value: Any) -> Iterator[str]:
             asked = next((text(plain[name]) for name in _TEXTS if plain.get(name)), "")
             options = plain.get("options") or plain.get("choices")
             told = ", ".join(text(part) for part in options) if isinstance(options, list) else ""
-            yield f"{asked} ({told})" if asked and told else asked or said(one)
+            if one:
+                yield f"{asked} ({told})" if asked and told else asked or said(one)
         elif truth(one) is None:
             yield from spoken(one)
 
 
 _TEXTS = ("question", "text", "message", "ask", "prompt", "clarification")
+
+
+OF_STEPS = frozenset(STEP_FIELDS) | {name for names in STEP_FIELDS.values() for name in names}
+
+
+def parts_of(plan: JsonObject) -> Iterator[JsonObject]:
+    """The steps of a plan as it was written, and their actions."""
+    steps = plan.get("steps")
+    for step in islice(steps, _MOST) if isinstance(steps, list) else ():
+        if isinstance(step, dict):
+            yield step
+            actions = step.get("actions")
+            yield from (
+                (one for one in actions[:_MOST] if isinstance(one, dict)) if isinstance(actions, list) else ()
+            )
+
+
+def asked_by_a_step(step: JsonObject) -> str:
+    """The question of a step that calls a person, who is no tool: `ask_user`."""
+    tool = next((fold(step[name]) for name in ("tool", "name", "tool_id", "tool_name") if step.get(name)), "")
+    if tool not in _ASKING_TOOLS and not (
+        tool.startswith("ask_") and _OF_PEOPLE.intersection(tool.split("_"))
+    ):
+        return ""
+    given = (step.get(name) for name in ("parameters", "arguments", "args", "input"))
+    return "; ".join(_questions(next((one for one in given if one), {})))
 
 
 def asked_at_last(part: JsonObject, own: Collection[str]) -> list[str]:
@@ -124,10 +155,11 @@ def words_beside(answer: Mapping[str, Any], own: Collection[str]) -> list[str]:
         for key, value in answer.items()
         if fold(key) not in names and isinstance(value, str | list) and len(text(value)) > _ONE_WORD
     ]
-    return told[:_MOST]
+    return told[:_MOST_WORDS]
 
 
-_ONE_WORD, _MOST = 8, 10
+_ONE_WORD, _MOST_WORDS = 8, 10
+_MOST = 50
 
 
 def _is_a_question(name: str) -> bool:
