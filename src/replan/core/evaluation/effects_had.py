@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from replan.core.calls.told_alike import Told
+from replan.core.evaluation.as_planned import NOT_LOST, NeverMade, calls_of, had_elsewhere, same_effect
 from replan.core.ids import base_of
 from replan.core.recovery.substitutes import is_declared
-from replan.core.references.refs import Reference, listed
-from replan.core.references.resolve import resolve
-from replan.core.state.progress import CallState, Slot, StepState, artifacts_of, compose
+from replan.core.references.refs import listed
+from replan.core.state.progress import CallState, Slot, StepState
 from replan.core.state.task import State
 from replan.core.types import CallKey, JsonObject, StepId, ToolId, ToolSpec
 from replan.core.walk import scalars
-from replan.errors import UnresolvedReference
 
-NOT_LOST = frozenset({"repeated", "duplicate"})
-"""Faults of calls that were not made because the same effect was meant, and had, elsewhere."""
 Resolve = Callable[[ToolId], ToolSpec | None]
 """The tool of this name; None: it is not here (any more)."""
 
@@ -28,12 +26,13 @@ class Lost(NamedTuple):
     tool_id: ToolId
     values: frozenset[str]
     bases: frozenset[str] = frozenset()
-    """What was tried for it, by content (`ids.call_base`)."""
+    """What was tried for it, by content (`ids.call_base`), and what calls of the same effect have in common."""
+    parameters: JsonObject = {}
 
     @classmethod
     def of(cls, tool_id: ToolId, parameters: JsonObject, bases: frozenset[str] = frozenset()) -> Lost:
         """The effect of a call that was to be made with these parameters."""
-        return cls(tool_id, _values(parameters), bases)
+        return cls(tool_id, _values(parameters), bases, parameters)
 
     def shares(self, call: CallState) -> bool:
         """True if this call was made with something that the lost one was to be made with."""
@@ -48,6 +47,7 @@ class Effects:
         self._people = state.recovery
         self.every = (*state.left_out, *state.steps.values())
         self.by_name: dict[StepId, StepState] = {step.step.step_id: step for step in self.every}
+        self._never_made = NeverMade(state, resolve, self.by_name)
         self._conditional: set[StepId] | None = None
         self._origins: dict[CallKey, CallState] | None = None
 
@@ -107,22 +107,42 @@ class Effects:
         """Each effect that the step was to have and has not, by the places of its calls."""
         items = None if step.step.for_each is None else self._items(step)
         places: list[int | None] = [None] if items is None else [*range(items)]
-        planned: list[tuple[str | None, ToolId, JsonObject]] = [
-            (action.action_id, action.tool, action.parameters) for action in step.step.actions
-        ]
-        if step.step.tool:
-            planned.append((None, step.step.tool, step.step.parameters))
         found: list[Lost] = []
-        for item, (action_id, tool_id, parameters) in product(places, planned):
-            call = step.calls.get(Slot(action_id, item))
+        for item, (action_id, tool_id, parameters) in product(places, calls_of(step)):
+            slot = Slot(action_id, item)
+            call = step.calls.get(slot)
             if call is not None and call.effect != "reads":
                 if call.status != "succeeded" and (call.fault is None or call.fault.kind not in NOT_LOST):
-                    found.append(Lost.of(call.tool_id, call.parameters, _tried(step, call)))
-            elif call is None and _had_elsewhere(step, Slot(action_id, item)):
+                    found.append(Lost.of(call.tool_id, call.parameters, self._tried(step, call)))
+            elif call is None and had_elsewhere(step, slot):
                 continue
-            elif (call is None or call.tool_id != tool_id) and self.has_effect(tool_id):
+            elif call is not None and call.tool_id != tool_id and self.has_effect(tool_id):
                 found.append(Lost.of(tool_id, parameters))
+            elif call is None and self.has_effect(tool_id):
+                planned = self._never_made.planned(step, slot, tool_id, parameters)
+                if planned is not None:
+                    found.append(Lost.of(tool_id, planned.parameters, planned.names))
         return found
+
+    def names_of(self, call: CallState) -> frozenset[str]:
+        """What the call has in common with others of the same effect."""
+        tool = self._resolve(call.tool_id)
+        told = same_effect(tool, call.parameters) if tool is not None and tool.effect == "once" else None
+        return frozenset(filter(None, [base_of(call.key), told]))
+
+    def counterparts(self, name: ToolId) -> tuple[ToolId, ...]:
+        """The tools that are declared to do the same as this one."""
+        tool = self._resolve(name)
+        return tool.counterparts if tool is not None else ()
+
+    def does_it(self, lost: Lost, call: CallState) -> bool:
+        """True if nothing tells this call, of a tool that does the same, from the lost one."""
+        tool, other = self._resolve(lost.tool_id), self._resolve(call.tool_id)
+        return Told.of(tool, lost.parameters).is_like(Told.of(other, call.parameters))
+
+    def _tried(self, step: StepState, call: CallState) -> frozenset[str]:
+        failed = step.healing.failures(call.slot) if step.healing is not None else []
+        return self.names_of(call).union(one.base for one in failed if one.base)
 
     def of_items(self, step: StepState) -> list[Lost]:
         """The effects of the items that a finished step does without."""
@@ -141,21 +161,8 @@ class Effects:
         """How many items the step goes through, or would have; None where that cannot be told."""
         if step.items is not None:
             return step.items
-        wanted = step.step.for_each or ""
-        found = listed(wanted)
-        if found is None:
-            try:
-                found = resolve(wanted, self._output)
-            except UnresolvedReference:
-                return None
-        return len(found) if isinstance(found, list) else None
-
-    def _output(self, ref: Reference) -> tuple[Any, str]:
-        """What a list refers to, as far as the log itself has it."""
-        step = self.by_name.get(ref.head)
-        if step is None or not step.has_output or artifacts_of(step):
-            raise UnresolvedReference(ref.raw, where="this task", why="it has no output at hand")
-        return compose(step, lambda output: output.value), f"the output of {ref.head!r}"
+        found = self._never_made.items(step)
+        return None if found is None else len(found)
 
     def failed(self, step: StepState) -> list[Lost]:
         """Of a step that is done without the effect that it was for, that effect."""
@@ -177,19 +184,6 @@ def _conditional(steps: Sequence[StepState]) -> set[StepId]:
             found.add(name)
             left += needed_by.get(name, ())
     return found
-
-
-def _tried(step: StepState, call: CallState) -> frozenset[str]:
-    failed = step.healing.failures(call.slot) if step.healing is not None else []
-    return frozenset([base_of(call.key), *(one.base for one in failed if one.base)])
-
-
-def _had_elsewhere(step: StepState, slot: Slot) -> bool:
-    """True if the call was not made because the very same effect is another place's."""
-    failed = step.healing.failures(slot) if step.healing is not None else []
-    only = step.fault if not step.step.actions and step.step.for_each is None else None
-    fault = failed[-1].error if failed else only
-    return fault is not None and fault.kind in NOT_LOST
 
 
 def called_or_planned(step: StepState) -> list[ToolId]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import product
 
+from replan.core.evaluation.as_planned import NOT_LOST
 from replan.core.evaluation.by_word import by_word
-from replan.core.evaluation.effects_had import NOT_LOST, Effects, Lost, Resolve
+from replan.core.evaluation.effects_had import Effects, Lost, Resolve
 from replan.core.evaluation.stand_ins import by_other_tools, in_words
 from replan.core.evaluation.undone import LeftOut, Undone
+from replan.core.evaluation.very_effects import VeryEffects
 from replan.core.ids import base_of
 from replan.core.recovery.reasons import is_a_reason
 from replan.core.report.explain import step_words, without_items
@@ -94,6 +95,7 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
         for note in known.rounds
         if note.strategy == "skip_steps" and is_a_reason(note.why)
     }
+    very = VeryEffects(known.dropped.values(), effects, spare)
     heirs = set(known.replaced.values())
     for first in [name for name in known.dropped if name not in heirs]:
         line = _line(known, first, effects)
@@ -104,13 +106,15 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
             had = spare[step.step.step_id]
             # what was there before had its effect for itself
             made = [call for call in had if effects.came(call) >= since][: len(owed)]
-            owed = owed[len(made) :]
+            owed = owed[
+                len(made) + very.had(step) :
+            ]  # what it was to have in place of those was had elsewhere
             had[:] = [call for call in had if not any(call is one for one in made)]
             failed = failed or _failed_effect(step) or _has_lost(step, effects)
             if _nothing_to_do(step) and not failed and not firm:
                 owed = []
             elif step.step.step_id in known.dropped:
-                lost = effects.lost(step)
+                lost = very.left(step)
                 firm = firm or (bool(lost) and effects.is_firm(step))
                 owed = max(lost, owed, key=len)
         end = line[-1]
@@ -119,7 +123,7 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
             if not done:
                 continue  # it says itself what became of it
             owed = owed[_has_lost(end, effects) :]
-        if owed or not done:
+        if owed or not (done or very.had(end)):
             last = [step for step in line if step.step.step_id in known.dropped][-1]
             yield Undone(last, owed, last.gone, _left(last, end, added=firm), skipped.get(last.gone, ""))
 
@@ -161,15 +165,15 @@ def _by_like_calls(
 ) -> list[Undone]:
     """What is left where each effect of the same tool that stands for no other stands for one that is like it.
 
-    For one of a plan that had left more to be planned (`announced`: those after it) only the very call counts: another may be that.
+    For one of a plan that had left more to be planned (`announced`: those after it) none does: another may be that.
     """
     left = list(found)
     made = _Spare(effects, spare)
     for alike in (True, False):
         for n, one in enumerate(left):
-            take = made.take_the_same if one.step.gone in announced else partial(made.take, alike=alike)
-            owed = [lost for lost in one.lost if not take(lost, one)]
-            left[n] = one._replace(lost=owed)
+            if one.step.gone not in announced:
+                owed = [lost for lost in one.lost if not made.take(lost, one, alike=alike)]
+                left[n] = one._replace(lost=owed)
     made.leave()
     return [one for one, before in zip(left, found, strict=True) if one.lost or not before.lost]
 
@@ -186,15 +190,12 @@ class _Spare:
         self._same: dict[ToolId, list[ToolId]] = {}
         """By the tool that was planned: those that have had its effect."""
         self._plans: set[int] = set()
-        self._same_call: dict[str, list[tuple[int, int]]] = {}
-        """By what was called with what: which of them, and the plan that each came with."""
         place = 0
         for calls in spare.values():
             for call in calls:
                 plan = effects.came(call)
                 self._plans.add(plan)
                 self._tools[call.tool_id] = None
-                self._same_call.setdefault(base_of(call.key), []).append((place, plan))
                 for value in (None, *Lost.of(call.tool_id, call.parameters).values):
                     self._at.setdefault((value, call.tool_id, plan), deque()).append(place)
                 place += 1
@@ -208,14 +209,6 @@ class _Spare:
         values = lost.values if alike else (None,)
         found = [self._first(key) for key in product(values, tools, plans)]
         place = min((one for one in found if one is not None), default=None)
-        if place is not None:
-            self._taken.add(place)
-        return place is not None
-
-    def take_the_same(self, lost: Lost, one: Undone) -> bool:
-        """The same of the very call that the lost one was."""
-        made = (which for base in lost.bases for which in self._same_call.get(base, ()))
-        place = min((at for at, plan in made if at not in self._taken and plan >= one.since), default=None)
         if place is not None:
             self._taken.add(place)
         return place is not None

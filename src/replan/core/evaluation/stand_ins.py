@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replan.core.evaluation.effects_had import NOT_LOST, Effects, Lost
+from replan.core.evaluation.as_planned import NOT_LOST
+from replan.core.evaluation.effects_had import Effects, Lost
 from replan.core.report.explain import step_words
 from replan.core.state.progress import Slot, StepState
 

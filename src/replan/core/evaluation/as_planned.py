@@ -1,0 +1,249 @@
+"""What calls that were never made would have called, and which of them would have had no effect: it was had before their plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from replan.core.again.like_calls import is_meant_again
+from replan.core.calls.names import bases
+from replan.core.calls.site import Slot
+from replan.core.calls.telling import Telling, unique_text
+from replan.core.ids import canonical, digest
+from replan.core.references.refs import Reference, listed
+from replan.core.references.resolve import resolve
+from replan.core.secrets import is_mask
+from replan.core.state.progress import CallState, StepState, artifacts_of, compose
+from replan.core.state.task import State
+from replan.core.types import CallKey, JsonObject, StepId, ToolId, ToolSpec
+from replan.core.walk import texts_in
+from replan.errors import UnresolvedReference
+
+_DEEP = 20
+"""Readings that go by one another, as far as they are followed."""
+_UNKNOWN = "${?}"
+"""Stands for what is not known."""
+
+
+def same_effect(tool: ToolSpec, parameters: JsonObject) -> str | None:
+    """The same for all calls of the tool that nothing tells apart, a session made anew included; None where that cannot be seen."""
+    if any(map(is_mask, texts_in(Telling.of(tool).parts(parameters)))):
+        return None
+    return f"={digest(unique_text(tool, parameters))}"
+
+
+class AsPlanned(NamedTuple):
+    """A call as it would have been made."""
+
+    parameters: JsonObject
+    """With the references filled in that can be."""
+    names: frozenset[str]
+    """What it has in common with calls of the same effect; nothing, where that cannot be told."""
+
+
+class NeverMade:
+    """The calls of a task that were planned and never made."""
+
+    def __init__(
+        self,
+        state: State,
+        tool_of: Callable[[ToolId], ToolSpec | None],
+        steps: Mapping[StepId, StepState],
+    ) -> None:
+        """`steps`: all of the task."""
+        self._state = state
+        self._tool_of = tool_of
+        self._steps = steps
+        self._found: dict[tuple[StepId, Slot], AsPlanned | None] = {}
+        self._taken: set[tuple[CallKey, int]] = set()
+        self._behind: dict[StepId, bool] = {}
+        self._acting: dict[StepId, bool] = {}
+        self._read: dict[str, CallState] | None = None
+
+    def items(self, step: StepState) -> list[Any] | None:
+        """What the list of the step goes through, as far as the log itself has it."""
+        wanted = step.step.for_each or ""
+        found = listed(wanted)
+        if found is None:
+            try:
+                found = resolve(wanted, self._lookup)
+            except UnresolvedReference:
+                return None
+        return found if isinstance(found, list) else None
+
+    def planned(
+        self, step: StepState, slot: Slot, tool_id: ToolId, parameters: JsonObject
+    ) -> AsPlanned | None:
+        """What it would have been; None where it would have had no effect."""
+        place = step.step.step_id, slot
+        if place not in self._found:
+            self._found[place] = self._look(step, slot, tool_id, parameters)
+        return self._found[place]
+
+    def _look(self, step: StepState, slot: Slot, tool_id: ToolId, parameters: JsonObject) -> AsPlanned | None:
+        tool = self._tool_of(tool_id)
+        filled = self._filled(step, slot, tool, parameters) if tool is not None else None
+        if tool is None or tool.effect != "once" or filled is None:
+            return AsPlanned(parameters, frozenset())
+        found, known = filled
+        again = is_meant_again(step.step, slot.action_id)
+        if not again and (tool.unique_by or not self._after_an_effect(step)):
+            for call in self._had(step, tool, known):
+                if (call.key, step.meant) not in self._taken:
+                    self._taken.add((call.key, step.meant))
+                    return None
+        names = set(filter(None, [same_effect(tool, known)]))
+        if len(known) == len(found):
+            names.update(bases(self._state.seal_key, self._state.keyed_by, tool, found))
+        return AsPlanned(found, frozenset(names))
+
+    def _had(self, step: StepState, tool: ToolSpec, known: JsonObject) -> Iterator[CallState]:
+        """The effects of plans before that of the step which it would have had over again, as far as values tell: it would not have been made."""
+        mine = unique_text(tool, known)
+        for call in self._state.made.get(tool.id, ()):
+            is_had = call.status == "succeeded" and not call.reused and call.plan < step.meant
+            if is_had and unique_text(tool, call.parameters) == mine:
+                yield call
+
+    def _after_an_effect(self, step: StepState) -> bool:
+        """True if it was to come after an effect that its plan was to have: it may be meant once more after that."""
+        left = [step]
+        while left:  # a chain may be long
+            one = left[-1]
+            name = one.step.step_id
+            before = [self._steps[need] for need in one.step.dependencies if need in self._steps]
+            before = [other for other in before if other.meant >= step.meant]
+            new = [other for other in before if other.step.step_id not in self._behind]
+            if name not in self._behind and new:
+                self._behind[name] = False  # as long as it is not known
+                left += new
+                continue
+            left.pop()
+            self._behind[name] = any(
+                self._acts(other) or self._behind[other.step.step_id] for other in before
+            )
+        return self._behind[step.step.step_id]
+
+    def _acts(self, step: StepState) -> bool:
+        """True if the step has had an effect of its plan, or would have had one."""
+        name = step.step.step_id
+        if name not in self._acting:
+            made = (call for call in step.every_call() if call.effect != "reads" and not call.reused)
+            self._acting[name] = any(call.plan >= step.meant for call in made) or (
+                step.status != "succeeded" and any(self._would_act(step, *call) for call in calls_of(step))
+            )
+        return self._acting[name]
+
+    def _would_act(
+        self, step: StepState, action: str | None, tool_id: ToolId, parameters: JsonObject
+    ) -> bool:
+        tool = self._tool_of(tool_id)
+        if tool is not None and tool.effect == "reads":
+            return False
+        items = [None] if step.step.for_each is None else self.items(step)
+        if tool is None or tool.effect != "once" or items is None:
+            return True
+        slots = [Slot(action, None if step.step.for_each is None else at) for at in range(len(items))]
+        for slot in slots:
+            if slot not in step.calls and not had_elsewhere(step, slot):
+                found = self._filled(step, slot, tool, parameters)
+                if found is None or next(self._had(step, tool, found[1]), None) is None:
+                    return True
+        return False
+
+    # ── what references come to ──
+
+    def _filled(
+        self, step: StepState, slot: Slot, tool: ToolSpec, written: JsonObject
+    ) -> tuple[JsonObject, JsonObject] | None:
+        """The parameters with their references filled in, and those of them that are known; None where one is not that tells it from others."""
+        item = None
+        if slot.item is not None:
+            items = self.items(step)
+            if items is None or slot.item >= len(items):
+                return None
+            try:
+                item = resolve(items[slot.item], self._lookup)
+            except UnresolvedReference:
+                return None
+
+        def lookup(ref: Reference) -> tuple[Any, str]:
+            if ref.head in ("item", "index") and slot.item is not None:
+                return (item if ref.head == "item" else slot.item), "the item"
+            return self._lookup(ref)
+
+        required = tool.parameters.get("required", ())
+        metadata = self._state.metadata
+        found: JsonObject = {
+            name: metadata[name] for name in required if name in metadata and name not in written
+        }
+        known = dict(found)
+        for name, value in written.items():
+            try:
+                known[name] = found[name] = resolve(value, lookup)
+            except UnresolvedReference:
+                found[name] = value
+        told = Telling.of(tool).parts({name: known.get(name, _UNKNOWN) for name in found})
+        if any(_UNKNOWN in text or is_mask(text) for text in texts_in(told)):
+            return None
+        return found, known
+
+    def _lookup(self, ref: Reference, depth: int = 0) -> tuple[Any, str]:
+        if ref.head == "metadata":
+            return self._state.metadata, "the metadata"
+        if ref.head == "task":
+            return {"description": self._state.description, "id": self._state.keyed_by}, "the task"
+        step, action = self._steps.get(ref.head), ref.action
+        if step is None:
+            step, action = self._state.step_of_action(ref.head), ref.head
+        if step is not None and step.has_output and not artifacts_of(step):
+            value = compose(step, lambda output: output.value)
+            if action is not None:
+                value = [one[action] for one in value] if step.items is not None else value[action]
+            return value, f"the output of {ref.head!r}"
+        if step is not None and (call := self._read_since(step, depth)) is not None and call.output:
+            return call.output.value, f"what {ref.head!r} reads"
+        raise UnresolvedReference(ref.raw, where="this task", why="it has no output at hand")
+
+    def _read_since(self, step: StepState, depth: int) -> CallState | None:
+        """The latest reading of the same, where this one was not made. One that is given nothing may give anything."""
+        wanted = step.step
+        if wanted.actions or wanted.for_each or wanted.when or not wanted.parameters or depth > _DEEP:
+            return None
+        try:
+            filled = resolve(wanted.parameters, lambda ref: self._lookup(ref, depth + 1))
+        except UnresolvedReference:
+            return None
+        if self._read is None:
+            self._read = {
+                canonical([call.tool_id, call.parameters]): call
+                for one in self._steps.values()
+                for call in one.every_call()
+                if call.effect == "reads"
+                and call.status == "succeeded"
+                and call.output is not None
+                and call.output.artifact is None
+            }
+        return self._read.get(canonical([wanted.tool, filled]))
+
+
+def calls_of(step: StepState) -> list[tuple[str | None, ToolId, JsonObject]]:
+    """What each place of the step calls, as it is planned: its action, its tool and its parameters."""
+    planned: list[tuple[str | None, ToolId, JsonObject]] = [
+        (action.action_id, action.tool, action.parameters) for action in step.step.actions
+    ]
+    if step.step.tool:
+        planned.append((None, step.step.tool, step.step.parameters))
+    return planned
+
+
+NOT_LOST = frozenset({"repeated", "duplicate"})
+"""Faults of calls that were not made because the same effect was meant, and had, elsewhere."""
+
+
+def had_elsewhere(step: StepState, slot: Slot) -> bool:
+    """True if the call was not made because the very same effect is another place's."""
+    failed = step.healing.failures(slot) if step.healing is not None else []
+    only = step.fault if not step.step.actions and step.step.for_each is None else None
+    fault = failed[-1].error if failed else only
+    return fault is not None and fault.kind in NOT_LOST

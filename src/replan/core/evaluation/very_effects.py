@@ -1,0 +1,131 @@
+"""What plans were without, and a later one has had to the letter: by the very call, over another session, or by a tool that does the same.
+
+It needs no word of a plan, and no step that took the place of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from replan.core.evaluation.effects_had import Effects, Lost
+from replan.core.state.progress import CallState, StepState
+from replan.core.types import StepId, ToolId
+
+
+class _Entry(NamedTuple):
+    """One effect that a step was without when a later plan left it out."""
+
+    step: StepState
+    place: int
+    """Which of those of the step."""
+    lost: Lost
+
+    @property
+    def name(self) -> tuple[StepId, int]:
+        return self.step.step.step_id, self.place
+
+
+class VeryEffects:
+    """The lost effects of steps that later plans left out, and which of them were had since."""
+
+    def __init__(
+        self, dropped: Iterable[StepState], effects: Effects, spare: Mapping[StepId, list[CallState]]
+    ) -> None:
+        """`spare`: the effects of each step that stand for nothing yet; those that make one good are taken from it.
+
+        The latest plan comes first: what an earlier one was without, and a later one has tried in vain once more, is one effect.
+        """
+        self._good: set[tuple[StepId, int]] = set()
+        self._lost: dict[StepId, list[Lost]] = {}
+        made = _Made(effects, spare)
+        tried = _Tried()
+        for step in sorted(dropped, key=lambda step: (step.gone, step.meant), reverse=True):
+            lost = self._lost[step.step.step_id] = effects.lost(step)
+            entries = [_Entry(step, place, one) for place, one in enumerate(lost) if one.bases]
+            for one in entries:
+                if made.take(one) or tried.again(one) in self._good:
+                    self._good.add(one.name)
+            tried.add(entries)
+        made.leave()
+
+    def left(self, step: StepState) -> list[Lost]:
+        """What the step is still without."""
+        name = step.step.step_id
+        return [
+            lost for place, lost in enumerate(self._lost.get(name, ())) if (name, place) not in self._good
+        ]
+
+    def had(self, step: StepState) -> int:
+        """How many of those that the step was without were had since."""
+        return len(self._lost.get(step.step.step_id, ())) - len(self.left(step))
+
+
+class _Tried:
+    """What later plans have tried in vain, each for one that was lost before."""
+
+    def __init__(self) -> None:
+        self._at: dict[str, list[_Entry]] = {}
+        """By what calls of one effect have in common."""
+        self._taken: set[tuple[StepId, int]] = set()
+
+    def add(self, entries: Iterable[_Entry]) -> None:
+        for one in entries:
+            for name in one.lost.bases:
+                self._at.setdefault(name, []).append(one)
+
+    def again(self, one: _Entry) -> tuple[StepId, int] | None:
+        """Which of them this one is: of the plans after its own the first."""
+        found = (
+            other
+            for name in one.lost.bases
+            for other in self._at.get(name, ())
+            if other.step.meant >= one.step.gone and other.name not in self._taken
+        )
+        first = min(found, key=lambda other: (other.step.gone, other.place), default=None)
+        if first is None:
+            return None
+        self._taken.add(first.name)
+        return first.name
+
+
+class _Made:
+    """The effects that stand for no other, by what calls of one effect have in common."""
+
+    def __init__(self, effects: Effects, spare: Mapping[StepId, list[CallState]]) -> None:
+        self._effects = effects
+        self._spare = spare
+        self._at: dict[str, list[tuple[int, CallState]]] = {}
+        self._of_tool: dict[ToolId, list[tuple[int, CallState]]] = {}
+        self._taken: set[int] = set()
+        for place, call in enumerate(call for calls in spare.values() for call in calls):
+            self._of_tool.setdefault(call.tool_id, []).append((place, call))
+            for name in effects.names_of(call):
+                self._at.setdefault(name, []).append((place, call))
+
+    def take(self, one: _Entry) -> bool:
+        """Take the first that came after the plan of the lost one."""
+        same = [made for name in one.lost.bases for made in self._at.get(name, ())]
+        place = self._first(same, one)
+        if place is None:
+            others = self._effects.counterparts(one.lost.tool_id)
+            made = [made for tool in others for made in self._of_tool.get(tool, ())]
+            place = self._first(
+                [(at, call) for at, call in made if self._effects.does_it(one.lost, call)], one
+            )
+        if place is None:
+            return False
+        self._taken.add(place)
+        return True
+
+    def _first(self, made: Iterable[tuple[int, CallState]], one: _Entry) -> int | None:
+        later = (at for at, call in made if self._effects.came(call) >= one.step.gone)
+        return min((at for at in later if at not in self._taken), default=None)
+
+    def leave(self) -> None:
+        """Leave those that were not taken."""
+        place = 0
+        for calls in self._spare.values():
+            count = len(calls)
+            calls[:] = [call for at, call in enumerate(calls, place) if at not in self._taken]
+            place += count
