@@ -104,9 +104,13 @@ def plan_repeats(
     if (reads_anew or acts_again) and state.replanning is not None and state.replanning.continues:
         return ""
     polls = any(
-        name in volatile for step in plan.steps for name in (step.tool, *(a.tool for a in step.actions))
+        name in volatile
+        for step in plan.steps
+        if step.step_id not in kept  # what stays is not read again
+        for name in (step.tool, *(a.tool for a in step.actions))
     )
-    results = state.recovery.results.get(prints[0], [])
+    given = (state.recovery.results.get(one) for one in prints)
+    results = next(filter(None, given), [])
     if polls and (len(results) == 1 or (results and results[-1] != results[-2])):
         return ""
     if sets_again and state.ledger.deeds > max(state.recovery.deeds.get(one, 0) for one in prints):

@@ -222,8 +222,10 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
                 known.deeds[one] = state.ledger.deeds
             if not (note.better or note.outside or event.continues):
                 known.barren.add(prints_of(state.plan, (), known.labels)[0])
-            before = known.results.setdefault(whole, [])
-            before.append(_result(state))
+            given = _result(state)
+            for one in {*began, whole, left}:
+                known.results.setdefault(one, []).append(given)
+            before = known.results[whole]
             note.moved = note.moved or (len(before) > 1 and before[-1] != before[-2])
         if not note.outcome and state.escalation is not None:
             note.outcome = state.escalation.reason

@@ -113,7 +113,7 @@ class Recovery:
     barren: set[str] = field(default_factory=set)
     """Plans of rounds that were no better than those before, by what they mean, however often they say `repeat`."""
     results: dict[str, list[str]] = field(default_factory=dict)
-    """Whole plans, by their print: what each run of one gave, as a digest."""
+    """Plans, by what they mean (all of one, or what of it was not done): what each run of one gave, as a digest."""
     began: tuple[str, ...] = ()
     """The prints of the plan as it began, if it is not the first."""
     labels: dict[StepId, str] = field(default_factory=dict)
