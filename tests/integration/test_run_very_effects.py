@@ -32,13 +32,21 @@ def fields(*names: str) -> dict[str, Any]:
 class Bank:
     """Pays people; a session may have expired, and somebody may be closed for some calls."""
 
-    def __init__(self, *, expired: Sequence[str] = (), closed: dict[str, int] | None = None) -> None:
-        self.expired, self.closed = expired, closed or {}
+    def __init__(
+        self,
+        *,
+        expired: Sequence[str] = (),
+        closed: dict[str, int] | None = None,
+        only: dict[str, Sequence[str]] | None = None,
+    ) -> None:
+        """`only`: whom a session may pay, where it may not pay everybody."""
+        self.expired, self.closed, self.only = expired, closed or {}, only or {}
         self.paid: list[str] = []
         self._sessions = itertools.count(1)
 
     def pay(self, parameters: Any) -> Any:
-        if parameters.get("session") in self.expired:
+        whom = self.only.get(parameters.get("session", ""), [parameters["to"]])
+        if parameters.get("session") in self.expired or parameters["to"] not in whom:
             raise ToolCallError("the session has expired, get a new one", kind="tool")
         if self.closed.get(parameters["to"], 0) > 0:
             self.closed[parameters["to"]] -= 1
@@ -64,7 +72,12 @@ class Bank:
         }
 
     def run(
-        self, *plans: tuple[Sequence[dict[str, Any]], str], said: Any = None, last: Any = None, **way: Any
+        self,
+        *plans: tuple[Sequence[dict[str, Any]], str],
+        said: Any = None,
+        anew: Any = ANEW,
+        last: Any = None,
+        **way: Any,
     ) -> Ran:
         """Plans, each with what it leaves to be planned; the last one again for as long as it is asked for."""
 
@@ -76,7 +89,7 @@ class Bank:
                 {
                     "execution_plan": made,
                     "step_reflection": [GIVE_UP] * 20,
-                    "overall_reflection": [*[ANEW] * (len(plans) - 1), last or overall(False)],
+                    "overall_reflection": [*[anew] * (len(plans) - 1), last or overall(False)],
                     "evaluation": [judged] * 20,
                 },
             )
@@ -247,6 +260,51 @@ def test_what_fails_in_several_plans_is_made_good_by_the_very_calls_of_each(
     bank = Bank(closed={"Bob": 1, "Cid": 2})
     plans = [[first, BOSS], [*second, {**BOSS, "step_id": "m2"}]]
     ran = bank.run(*[(one, "") for one in plans], ([*third, {**BOSS, "step_id": "m3"}], ""), **way)
+    assert ran.result.is_success == succeeds
+    assert max(Counter(bank.paid).values()) == 1
+
+
+def listed(*whom: str, over: str, tool: str) -> list[Any]:
+    parameters = {"to": "${item}", "session": f"${{{over}.output.session}}"}
+    return [step(over, "token"), step("p", tool, over, parameters=parameters, for_each=list(whom))]
+
+
+@BY_STEPS_AND_MODEL
+@pytest.mark.parametrize("tool", ["pay", "upay"])
+@pytest.mark.parametrize(
+    ("rest", "succeeds"),
+    [
+        (("Bob", "Cid"), True),
+        (("Cid", "Bob"), True),
+        (("Ann", "Bob", "Cid"), True),  # it is told that Ann is paid
+        (("Bob",), False),
+        (("Bob", "Eve"), False),
+    ],
+)
+def test_a_list_that_is_written_anew_with_the_rest_has_what_it_lacked_at_other_places(
+    rest: tuple[str, ...], succeeds: bool, tool: str, way: dict[str, Any]
+) -> None:
+    bank = Bank(only={"s1": ["Ann"]})
+    first = [
+        *listed("Ann", "Bob", "Cid", over="l", tool=tool),
+        step("m", "tell", "p", parameters={"to": "boss"}),
+    ]
+    anew = overall(
+        True,
+        replanning_strategy={
+            "type": "add_remediation_steps",
+            "step_id": "p",
+            "reason": "it has expired",
+            "suggestions": ["a new session"],
+        },
+    )
+    left = [who for who in rest if who != "Ann"]
+    plans = [
+        listed(*rest, over="l2", tool=tool),
+        *([listed(*left, over="l2", tool=tool)] if "Ann" in rest else []),
+    ]
+    answers = [(first, ""), *[(one, "") for one in plans]]
+    ran = bank.run(*answers, anew=anew, **way)
     assert ran.result.is_success == succeeds
     assert max(Counter(bank.paid).values()) == 1
 

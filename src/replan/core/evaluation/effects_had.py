@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from replan.core.calls.told_alike import Told
 from replan.core.evaluation.as_planned import NOT_LOST, NeverMade, calls_of, had_elsewhere, same_effect
+from replan.core.events import StepReflected
 from replan.core.ids import base_of
 from replan.core.recovery.substitutes import is_declared
 from replan.core.references.refs import listed
@@ -126,9 +127,16 @@ class Effects:
 
     def names_of(self, call: CallState) -> frozenset[str]:
         """What the call has in common with others of the same effect."""
-        tool = self._resolve(call.tool_id)
-        told = same_effect(tool, call.parameters) if tool is not None and tool.effect == "once" else None
-        return frozenset(filter(None, [base_of(call.key), told]))
+        return self._names(base_of(call.key), call.tool_id, call.parameters)
+
+    def names_tried(self, failed: StepReflected) -> frozenset[str]:
+        """The same of a try that has failed."""
+        return self._names(failed.base, failed.tool_id, failed.parameters)
+
+    def _names(self, base: str, tool_id: ToolId, parameters: JsonObject) -> frozenset[str]:
+        tool = self._resolve(tool_id)
+        told = same_effect(tool, parameters) if tool is not None and tool.effect == "once" else None
+        return frozenset(filter(None, [base, told]))
 
     def counterparts(self, name: ToolId) -> tuple[ToolId, ...]:
         """The tools that are declared to do the same as this one."""

@@ -9,13 +9,13 @@ from itertools import product
 from replan.core.evaluation.as_planned import NOT_LOST
 from replan.core.evaluation.by_word import by_word
 from replan.core.evaluation.effects_had import Effects, Lost, Resolve
+from replan.core.evaluation.own_places import has_lost
 from replan.core.evaluation.stand_ins import by_other_tools, in_words
 from replan.core.evaluation.undone import LeftOut, Undone
 from replan.core.evaluation.very_effects import VeryEffects
-from replan.core.ids import base_of
 from replan.core.recovery.reasons import is_a_reason
 from replan.core.report.explain import step_words, without_items
-from replan.core.state.progress import CallState, Slot, StepState
+from replan.core.state.progress import CallState, StepState
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import State
 from replan.core.types import StepId, ToolId
@@ -110,7 +110,7 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
                 len(made) + very.had(step) :
             ]  # what it was to have in place of those was had elsewhere
             had[:] = [call for call in had if not any(call is one for one in made)]
-            failed = failed or _failed_effect(step) or _has_lost(step, effects)
+            failed = failed or _failed_effect(step) or has_lost(step, effects)
             if _nothing_to_do(step) and not failed and not firm:
                 owed = []
             elif step.step.step_id in known.dropped:
@@ -122,7 +122,7 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
         if end.step.step_id not in known.dropped:
             if not done:
                 continue  # it says itself what became of it
-            owed = owed[_has_lost(end, effects) :]
+            owed = owed[has_lost(end, effects) :]
         if owed or not (done or very.had(end)):
             last = [step for step in line if step.step.step_id in known.dropped][-1]
             yield Undone(last, owed, last.gone, _left(last, end, added=firm), skipped.get(last.gone, ""))
@@ -144,7 +144,7 @@ def _of_steps(effects: Effects, state: State) -> Iterator[Undone]:
     for step in (*state.earlier.values(), *state.steps.values()):
         if step.healing is None and step.items is None:  # it has done all that it was for, or nothing
             continue
-        if (step.status == "succeeded" or (step.status == "skipped" and step.moot)) and _has_lost(
+        if (step.status == "succeeded" or (step.status == "skipped" and step.moot)) and has_lost(
             step, effects
         ):
             yield Undone(step, effects.failed(step), step.meant + 1, _stood_in(step))
@@ -283,44 +283,3 @@ def _failed_effect(step: StepState) -> bool:
         and (call.fault is None or call.fault.kind not in NOT_LOST)
         for call in step.calls.values()
     )
-
-
-def _mended_before(step: StepState, slot: Slot, call: CallState) -> bool:
-    """True if this place had its effect before the step was written anew, and keeps it."""
-    return call.reused and any(
-        one.slot == slot and one.key == call.key and one.status == "succeeded" and not one.reused
-        for one in step.former or ()
-    )
-
-
-def _has_lost(step: StepState, effects: Effects) -> bool:
-    """True if an effect of the step has failed, and what was done in its place has had none."""
-    mine = step.healing
-    if mine is None:
-        return False
-    wanted = {
-        slot
-        for slot in mine.slots()
-        if any(
-            effects.has_effect(one.tool_id) and one.error.kind not in NOT_LOST for one in mine.failures(slot)
-        )
-    }
-    had = {
-        slot: call
-        for slot, call in step.calls.items()
-        if call.status == "succeeded"
-        and call.effect != "reads"
-        and not (slot in wanted and effects.is_anothers(call))
-    }
-    if mine.repairs == mine.repairs_before:
-        made = {
-            base_of(call.key) for call in step.calls.values() if call.status == "succeeded"
-        }  # where its list has moved
-        return any(
-            (slot.item is None or slot.item not in step.left_out)
-            and not any(one.base in made for one in mine.failures(slot))
-            for slot in wanted - had.keys()
-        )
-    wanted -= {slot for slot, call in had.items() if _mended_before(step, slot, call)}
-    anew = {slot for slot, call in had.items() if call.plan >= step.born and not call.reused}
-    return len(wanted - anew) > len(anew - wanted)
