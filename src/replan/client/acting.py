@@ -10,7 +10,10 @@ from replan.client.connection import Connection, quoted, task_path
 from replan.client.options import TaskOptions, as_json
 from replan.core.report.result import TaskResult, WaitingFor
 from replan.errors import InputError
-from replan.run.access.views import Submitted, WaitingTask
+from replan.run.access.views import Submitted, TaskView, WaitingTask
+
+BEGUN_SECS = 5.0
+"""So long it may take a task to go on that is resumed."""
 
 
 class Acting:
@@ -22,6 +25,9 @@ class Acting:
 
     @abstractmethod
     async def wait(self, task_id: str) -> TaskResult: ...
+
+    @abstractmethod
+    async def _goes_on(self, task_id: str, last_seq: int, secs: float | None) -> bool: ...
 
     @abstractmethod
     async def waits(self, task_id: str) -> list[WaitingTask]: ...
@@ -103,7 +109,9 @@ class Acting:
 
     async def resume(self, task_id: str, *, reason: str = "") -> TaskResult:
         """The same, to its end or until it waits for a person."""
-        await self.hand_on(task_id, reason)
+        view = TaskView.model_validate(await self._post(task_id, "resume", {"reason": reason}))
+        if view.status == "waiting":  # it has not begun to go on yet
+            await self._goes_on(task_id, view.last_seq, BEGUN_SECS)
         return await self.wait(task_id)
 
     async def hint(self, task_id: str, text: str) -> None:

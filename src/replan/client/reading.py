@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -38,8 +39,14 @@ from replan.run.service.results import part_at, result_of
 T = TypeVar("T")
 WAIT_SECS = 30.0
 """How long one request waits for a task's end."""
+ANSWERED_SECS = 10.0
+"""So long it may take a task to go on that has got its answer."""
+LEAST_SECS = 0.5
 PAGE = 200
 _JSON = "application/json"
+
+
+_ADAPTERS: dict[str, TypeAdapter[Any]] = {}
 
 
 class Reading:
@@ -49,7 +56,7 @@ class Reading:
     @abstractmethod
     def _connection(self) -> Connection: ...
 
-    async def _get(self, path: str, form: type[T] | Any, wait_secs: float = 0.0, **params: Any) -> T:
+    async def _get(self, path: str, form: type[T], wait_secs: float = 0.0, **params: Any) -> T:
         found: T = formed(form, await self._connection.ask("GET", path, params=params, wait_secs=wait_secs))
         return found
 
@@ -98,23 +105,37 @@ class Reading:
 
     async def wait(self, task_id: str) -> TaskResult:
         """Wait for the task's end, or until it waits for a person; its result."""
+        path = f"{task_path(task_id)}/result"
+        now = asyncio.get_running_loop().time
         while True:
+            begun = now()
             try:
-                return await self._get(
-                    f"{task_path(task_id)}/result", TaskResult[Any], WAIT_SECS, wait=WAIT_SECS
-                )
-            except TaskNotDone as error:
-                if error.status != "waiting":
-                    continue
-            view = await self.task(task_id)
-            if view.status == "waiting" and not goes_on_by_itself(view.waiting_for):
-                return await self._so_far(task_id)
+                return await self._get(path, TaskResult[Any], WAIT_SECS, wait=WAIT_SECS)
+            except TaskNotDone:
+                view = await self.task(task_id)
             if view.status == "waiting":
-                await self._until_it_goes_on(task_id, view.last_seq)
+                answered = not view.waiting_for  # it is about to go on
+                secs = None if goes_on_by_itself(view.waiting_for) else ANSWERED_SECS if answered else 0.0
+                if not await self._goes_on(task_id, view.last_seq, secs):
+                    return await self._so_far(task_id)
+            elif now() - begun < LEAST_SECS:  # a service that does not wait for it
+                await asyncio.sleep(LEAST_SECS)
 
-    async def _until_it_goes_on(self, task_id: str, last_seq: int) -> None:
-        async for _ in self.watch(task_id, last_seq):
-            return
+    async def _goes_on(self, task_id: str, last_seq: int, secs: float | None) -> bool:
+        """Whether anything happens in the task after that event, in so many seconds; None: however long it takes."""
+        if secs == 0:
+            return False
+        records = self.watch(task_id, last_seq)
+        try:
+            async with asyncio.timeout(secs):
+                async for _ in records:
+                    break
+        except TimeoutError:
+            return False
+        finally:
+            if (close := getattr(records, "aclose", None)) is not None:
+                await close()
+        return True
 
     def watch(self, task_id: str, after: int = 0, *, ephemeral: bool = False) -> AsyncIterator[Record]:
         """Every event after `after`, live, to the task's end, whatever becomes of connections, and of the service in between.
@@ -253,10 +274,11 @@ class Reading:
         return formed(Ready, await self._connection.ask("GET", "/ready", fine=(503,)))
 
 
-def formed(form: type[T] | Any, value: Any) -> T:
+def formed(form: type[T], value: Any) -> T:
     """The answer as what it is; `ServiceError` where it is not."""
     try:
-        found: T = TypeAdapter(form).validate_python(value)
+        adapter = _ADAPTERS.get(repr(form)) or _ADAPTERS.setdefault(repr(form), TypeAdapter(form))
+        found: T = adapter.validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the answer"
@@ -274,6 +296,7 @@ def goes_on_by_itself(waits: Sequence[WaitingFor]) -> bool:
 
 def _summary(row: TaskRow | TaskView) -> TaskSummary:
     given: Mapping[str, Any] = row.__dict__
+    answered = row.status == "waiting" and given.get("waiting_for") == ()  # the service goes on with it
     return TaskSummary(
         task_id=row.task_id,
         status=row.status,
@@ -281,7 +304,7 @@ def _summary(row: TaskRow | TaskView) -> TaskSummary:
         created=row.created,
         updated=row.updated,
         last_seq=row.last_seq,
-        held=row.status not in ENDED and row.status != "waiting",  # the service drives it
+        held=row.status not in ENDED and (row.status != "waiting" or answered),
         queue=given.get("queue") or "",
         tenant=row.tenant or "",
         session=row.session_id or "",

@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from replan.client.client import Client
+from replan.client.client import CANCEL_SECS, Client
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,7 +32,8 @@ def _iterating(
             while (one := self._to_end(_next(found))) is not _END:
                 yield one
         finally:
-            self._to_end(_closed(found))
+            if not self._loop.is_closed():
+                self._to_end(_closed(found))
 
     call.__name__, call.__doc__ = method.__name__, method.__doc__
     return call
@@ -70,15 +71,25 @@ class SyncClient:
         return self._client.url
 
     def _to_end(self, work: Coroutine[Any, Any, T]) -> T:
-        """An interrupt (Ctrl-C) cancels it."""
+        """An interrupt (Ctrl-C) cancels it, and is raised once it has ended."""
         if self._loop.is_closed():
             work.close()
             raise RuntimeError("this SyncClient is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        over = threading.Event()
+
+        async def whole() -> T:
+            try:
+                return await work
+            finally:
+                over.set()
+
+        future = asyncio.run_coroutine_threadsafe(whole(), self._loop)
         try:
             return future.result()
         except BaseException:
-            future.cancel()
+            if not future.done():
+                future.cancel()
+                over.wait(CANCEL_SECS + 1)
             raise
 
     run = _blocking(Client.run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -48,8 +48,10 @@ def resume_there(
         async with as_replan(address) as service:
             found = await full_id(service, task_ids[0])
             past = await service.history(found)
-            await service.hand_on(found, reason)
-            return await _follow(service, found, out, events=events, quiet=quiet, past=past)
+            return await _follow(
+                service, found, out, events=events, quiet=quiet, past=past,
+                finish=lambda task_id: service.resume(task_id, reason=reason),
+            )  # fmt: skip
 
     if detach:
         with own_stdout():
@@ -101,13 +103,21 @@ def fork_there(
 
 
 async def _follow(
-    service: Replan, task_id: str, out: Out, *, events: bool, quiet: bool, past: Sequence[Any] = ()
+    service: Replan,
+    task_id: str,
+    out: Out,
+    *,
+    events: bool,
+    quiet: bool,
+    past: Sequence[Any] = (),
+    finish: Callable[[str], Awaitable[TaskResult]] | None = None,
 ) -> TaskResult:
     from replan.cli.live.follow import to_the_end
     from replan.cli.live.show import show_for
 
     shown = show_for(quiet=quiet)
-    return await to_the_end(service, task_id, shown, out if events else None, past=past, followed=True)
+    told = out if events else None
+    return await to_the_end(service, task_id, shown, told, past=past, finish=finish, followed=True)
 
 
 def _tell(ended: TaskResult, out: Out, *, json: bool, events: bool) -> None:
