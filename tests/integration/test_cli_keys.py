@@ -86,6 +86,13 @@ async def test_keys_of_one_name(tmp_path: Path) -> None:
     assert caught.value.why == "revoked"
 
 
+def test_the_key_itself_is_stored_nowhere(tmp_path: Path) -> None:
+    text = keys(tmp_path, f"sqlite:///{tmp_path / 'service.db'}", "create", "--name", "ci")
+    stored = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert text[4:20].encode() in stored
+    assert text[-64:].encode() not in stored
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

@@ -126,6 +126,17 @@ def test_limits_that_are_set_while_it_runs_bind(service: Service) -> None:
         assert http.post("/tasks", json=TASK).status_code == 202
 
 
+@pytest.mark.parametrize("there_is_one", [False, True])
+def test_a_service_that_nobody_can_call_yet_says_so(tmp_path: Path, there_is_one: bool) -> None:
+    made(tmp_path, "gone")
+    assert replan("keys", "revoke", "gone", *DB, cwd=tmp_path).returncode == 0
+    if there_is_one:
+        made(tmp_path, "ci")
+    with serving(tmp_path, env={"APP_SERVER_AUTH": "keys"}) as running:
+        told = running.end()
+    assert ("replan keys create" in told) is not there_is_one
+
+
 def test_it_does_not_listen_for_other_machines_before_it_asks_who_calls(tmp_path: Path) -> None:
     for more in (("--host", "0.0.0.0"), ("--host", "::")):
         done = replan("serve", "--port", "0", *more, *DB, cwd=tmp_path)

@@ -22,7 +22,7 @@ from replan.app.opening import opened
 from replan.app.running import NOT_OPEN, Running
 from replan.app.serving import Serving
 from replan.app.working import GRACE_SECS, hand_of, work_off
-from replan.config import Settings
+from replan.config import Settings, may_hold_secrets
 from replan.config.options import Options, listed, mapping, policy_with, text_of
 from replan.config.values import found
 from replan.config.whoever import whoever
@@ -111,7 +111,7 @@ class Replan(Keeping, Intervening):
         )
         specs = [tool for tool in tools if isinstance(tool, str)]
         self.secrets = KnownSecrets(self._catalog.secrets, self._models.secrets)
-        self.secrets.add_all(secrets_of_settings([self.settings.model_dump(mode="json"), specs]))
+        self.secrets.add_all(secrets_of_settings([may_hold_secrets(self.settings), specs]))
         self._begun = begun_of(tools, self.settings, self._models)
         keep_from_logs(self.secrets)
         self._record_in_prompts = (

@@ -3,6 +3,6 @@
 from replan.config.layers import Origin
 from replan.config.load import Loaded, load_settings
 from replan.config.sections import Settings
-from replan.config.show import as_json, as_toml
+from replan.config.show import as_json, as_toml, may_hold_secrets
 
-__all__ = ["Loaded", "Origin", "Settings", "as_json", "as_toml", "load_settings"]
+__all__ = ["Loaded", "Origin", "Settings", "as_json", "as_toml", "load_settings", "may_hold_secrets"]

@@ -8,6 +8,9 @@ from replan.config.sections import Section, Settings, ToolRuleTable
 SECRETS = frozenset({("llm", "api_key"), ("tool_service", "token")})
 """Never shown, not even in part."""
 
+OPEN = frozenset({"oidc", "limits"})
+"""Sections in which nothing is secret, whatever its tables have for names."""
+
 SECTIONS: dict[str, type[Section]] = {
     name: field.annotation
     for name, field in Settings.model_fields.items()

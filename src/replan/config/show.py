@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from replan.config.keys import NAMED, SECRETS, SECTIONS
+from replan.config.keys import NAMED, OPEN, SECRETS, SECTIONS
 from replan.config.load import Loaded
+from replan.config.sections import Settings
+from replan.config.values import kind_of
 from replan.core.secrets import MASK, settings_without_secrets
 
 
@@ -18,6 +20,18 @@ def as_json(loaded: Loaded) -> dict[str, dict[str, dict[str, Any]]]:
             for key, value in getattr(loaded.settings, section).model_dump(mode="json").items()
         }
         for section in SECTIONS
+    }
+
+
+def may_hold_secrets(settings: Settings) -> dict[str, dict[str, Any]]:
+    """The settings without those that are one of a few words which everybody knows: `auth = "keys"` makes no secret of the word."""
+    return {
+        section: getattr(settings, section).model_dump(
+            mode="json",
+            exclude={key for key, field in model.model_fields.items() if kind_of(field.annotation).choices},
+        )
+        for section, model in SECTIONS.items()
+        if section not in OPEN
     }
 
 
@@ -43,8 +57,8 @@ def _row(loaded: Loaded, section: str, key: str, value: Any) -> tuple[str, str]:
 
 
 def _masked(section: str, key: str, value: Any) -> Any:
-    if value is None:
-        return None
+    if value is None or section in OPEN:
+        return value
     if (section, key) in SECRETS:
         return MASK
     value = _without_unset(value)

@@ -72,6 +72,7 @@ async def serve(
     shared.checks["store"] = _reads(shared)
     async with contextlib.AsyncExitStack() as fronts:
         if known is not None:
+            await known.begin()
             shared.checks |= known.checks()
             fronts.push_async_callback(known.aclose)
         fronts.push_async_callback(shared.hub.aclose)

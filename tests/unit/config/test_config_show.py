@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from replan.config import as_json, as_toml, load_settings
+from replan import Replan
+from replan.config import Settings, as_json, as_toml, load_settings
 from replan.config.keys import SECRETS, SECTIONS
 from replan.config.values import kind_of
 from replan.core.secrets import text_without_secrets
@@ -183,3 +184,25 @@ def test_secrets_in_the_command_lines_of_sources_are_masked(tmp_path: Path) -> N
     )
     shown = as_toml(load_settings(env={}, cwd=tmp_path))
     assert '["mcp:serve --api-key *** --fast", "mcp:serve --token ${T}"]' in shown
+
+
+def test_no_choice_among_words_that_everybody_knows_is_a_secret() -> None:
+    for section, model in SECTIONS.items():
+        for key, field in model.model_fields.items():
+            for choice in kind_of(field.annotation).choices:
+                chosen = Settings.model_validate({section: {key: choice}})
+                assert Replan(settings=chosen).secrets.hide(f"{choice} {section}") == f"{choice} {section}"
+
+
+def test_what_may_hold_secrets_holds_those_that_there_are() -> None:
+    chosen = Settings.model_validate({"llm": {"api_key": "sk-12345678"}, "server": {"auth": "keys"}})
+    assert Replan(settings=chosen).secrets.hide("sk-12345678 of keys").endswith(" of keys")
+    assert "sk-12345678" not in Replan(settings=chosen).secrets.hide("sk-12345678 of keys")
+
+
+def test_claims_that_are_named_like_secrets_make_no_secret_of_tenants_and_scopes() -> None:
+    tables = {"tenants": {"key": "globex", "token": "acme"}, "scopes": {"secret": "read run"}}
+    chosen = Settings.model_validate({"oidc": tables})
+    assert (
+        Replan(settings=chosen).secrets.hide("globex and acme may read run") == "globex and acme may read run"
+    )

@@ -194,6 +194,29 @@ def test_its_last_use_is_noted_once_a_minute() -> None:
 
 # ── in which header ──
 
+NAMES = st.sampled_from([b"authorization", b"Authorization", b"x-api-key", b"X-API-KEY", b"cookie"])
+
+
+@given(
+    st.lists(
+        st.tuples(NAMES, st.binary(max_size=60) | st.just(b"Bearer ") | st.just(b"Bearer rpk_")), max_size=4
+    )
+)
+def test_nothing_that_is_sent_makes_it_fall_over(sent: list[tuple[bytes, bytes]]) -> None:
+    async def work(check: KeyCheck, keys: KeysInMemory, text: str) -> None:
+        with pytest.raises(NotSignedIn):
+            await KnownCallers(check, None)(Credentials.of(sent, "192.0.2.1"))
+
+    checked(work)
+
+
+def test_what_a_call_came_with_is_not_told_by_accident() -> None:
+    assert "rpk_" not in repr(Credentials("Bearer rpk_x", "rpk_y", "192.0.2.1"))
+
+
+def test_a_header_that_is_sent_twice_is_neither_of_both() -> None:
+    assert Credentials.of([("X-Api-Key", "a"), (b"x-api-key", b"b")], "").api_key == "a, b"
+
 
 def test_either_header_will_do_and_all_that_is_not_good_is_told_alike(
     caplog: pytest.LogCaptureFixture,

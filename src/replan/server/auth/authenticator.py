@@ -40,6 +40,11 @@ class KnownCallers:
             )
             raise
 
+    async def begin(self) -> None:
+        """Tell where nobody can get in."""
+        if self._keys is not None and self._tokens is None and not await self._keys.any_good():
+            log.warning("nobody can call yet: there is no key that is good; `replan keys create` makes one")
+
     def checks(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What it stands on beside the store."""
         return {} if self._tokens is None else {"issuer": self._tokens.keys.check}

@@ -92,14 +92,16 @@ class KeyCheck:
         if not same:
             raise Refused("wrong secret", key_id=key_id)
         now = self._clock.now()
-        if key.revoked is not None:
-            raise Refused("revoked", key_id=key_id)
-        if key.expires is not None and now >= key.expires:
-            raise Refused("expired", key_id=key_id)
+        if why := _why_not(key, now):
+            raise Refused(why, key_id=key_id)
         self._note_use(key_id, now)
         return Caller(
             f"key:{key.name}", key.tenant, frozenset(one for one in SCOPES if one in key.scopes), key_id
         )
+
+    async def any_good(self) -> bool:
+        now = self._clock.now()
+        return any(_why_not(key, now) is None for key in await self._store.list_keys())
 
     async def aclose(self) -> None:
         if self._notes:
@@ -125,3 +127,9 @@ class KeyCheck:
             await self._store.key_used(key_id, now)
         except StoreError:
             self._noted.pop(key_id, None)  # the next use is told again; nobody is refused for it
+
+
+def _why_not(key: StoredKey, now: float) -> str | None:
+    if key.revoked is not None:
+        return "revoked"
+    return "expired" if key.expires is not None and now >= key.expires else None
