@@ -256,3 +256,27 @@ async def test_what_waits_is_shown_also_while_another_step_runs(quick: World) ->
     )
     quick.source.let_go.set()
     assert (await quick.done(task_id)).is_success
+
+
+async def test_what_was_said_about_the_failures_of_a_step_is_shown_with_it(tmp_path: Path) -> None:
+    said = {
+        "root_cause_category": "parameter_error", "root_cause": "the number is wrong", "is_recoverable": True,
+        "confidence": 0.9, "suggested_action": {"type": "retry_with_params", "data": {"n": 2}},
+    }  # fmt: skip
+
+    def even(given: dict[str, Any]) -> int:
+        if given["n"] % 2:
+            raise ValueError("odd")
+        return int(given["n"])
+
+    model = ScriptedModel({"step_reflection": said, "evaluation": verdict()})
+    async with world(tmp_path / "log.db", {"even": even}, model=model) as there:
+        options = r.SubmitOptions(plan=plan(step("a", "even", parameters={"n": 1}), step("b", "look")))
+        task_id = (
+            await there.cases.submit(LOCAL, r.SubmitRequest(task_description="x", options=options))
+        ).task_id
+        assert (await there.done(task_id)).is_success
+        healed = await there.cases.step(LOCAL, task_id, "a")
+        assert [one["step_id"] for one in healed.reflections] == ["a"]
+        assert "the number is wrong" in json.dumps(healed.reflections)
+        assert (await there.cases.step(LOCAL, task_id, "b")).reflections == ()

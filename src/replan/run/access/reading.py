@@ -11,6 +11,7 @@ from replan.core.events import PlanGenerated, PlanUpdated, Record, StepReflected
 from replan.core.ids import task_id_problem
 from replan.core.state.progress import TaskStatus
 from replan.core.state.task import ENDED, State
+from replan.core.types import JsonObject
 from replan.errors import InputError, NotAllowed, TaskNotFound
 from replan.ports import Store, TaskSummary
 from replan.run.access.callers import Caller
@@ -155,12 +156,7 @@ def _plan(record: Record, event: PlanGenerated | PlanUpdated, version: int, path
 
 async def step(service: Service, state: State, step_id: str) -> StepView:
     found = step_of(state, step_id)
-    reflections = [
-        record.wire()["data"]
-        async for page in pages(service.parts.store, state.task_id)
-        for record in await service.shown(state.task_id, page)
-        if isinstance(record.event, StepReflected) and record.event.step_id == step_id
-    ]
+    reflections = [] if found.healing is None else await _reflections(service, state.task_id, step_id)
     kept = next(
         (call.output.artifact for call in found.every_call() if call.output and call.output.artifact), None
     )
@@ -172,3 +168,12 @@ async def step(service: Service, state: State, step_id: str) -> StepView:
         media_type=None if kept is None else kept.media_type,
         reflections=tuple(reflections),
     )
+
+
+async def _reflections(service: Service, task_id: str, step_id: str) -> list[JsonObject]:
+    return [
+        record.wire()["data"]
+        async for page in pages(service.parts.store, task_id)
+        for record in await service.shown(task_id, page)
+        if isinstance(record.event, StepReflected) and record.event.step_id == step_id
+    ]

@@ -139,9 +139,11 @@ async def output(
     item: Annotated[
         int | None, Query(ge=1, le=2**31, description="Of a `for_each`: which item, from 1.")
     ] = None,
-    offset: Annotated[int, Query(ge=0, le=2**53, description="In characters of its JSON text.")] = 0,
+    offset: Annotated[
+        int, Query(ge=0, le=2**53, description="In bytes; the `next_offset` of the piece before.")
+    ] = 0,
 ) -> Response:
-    """A large output, by piece: the JSON text from `offset` on."""
+    """A large output, by piece: its JSON, or a file of text, from `offset` on. A file of other bytes names its artifact."""
     return shown(await cases.output(caller, task_id, step_id, item=item, offset=offset))
 
 
