@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -110,6 +111,8 @@ async def _http(shared: Shared) -> AsyncIterator[str]:
 
 @contextlib.asynccontextmanager
 async def _grpc(shared: Shared) -> AsyncIterator[str]:
+    # What it does when a tool forks is a line on stderr for each child, and of no use: no child calls into it.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
     from replan.server.grpc.serving import serving_grpc
 
     server = shared.settings.server

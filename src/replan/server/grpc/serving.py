@@ -59,7 +59,9 @@ async def serving_grpc(
     try:
         bound = server.add_insecure_port(address)
     except RuntimeError as error:
-        raise InputError(f"gRPC cannot listen on {address}: is the port taken?") from error
+        raise InputError(
+            f"gRPC cannot listen on {address}: is the port taken? Another one: --grpc-port N, or [server] grpc_port"
+        ) from error
     await server.start()
     for name in _SERVICES:
         await standing.set(name, health_pb2.HealthCheckResponse.SERVING)
