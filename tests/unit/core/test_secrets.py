@@ -429,6 +429,7 @@ def test_a_text_of_ten_megabytes_is_read_in_time_that_grows_with_it() -> None:
         ('mcp:npx remote https://h/mcp --header "Authorization: Bearer hush"',
          'mcp:npx remote https://h/mcp --header "Authorization: ***"'),
         ("mcp:serve ghp_hushhushhushhushhushhush", "mcp:serve ***"),
+        (f"mcp:serve rpk_{'0a' * 8}_{'b1' * 32}", "mcp:serve ***"),
         ("openapi:https://bob:hush@h/openapi.json?key=hush", "openapi:https://bob:***@h/openapi.json?key=***"),
         ("https://h/mcp?access_token=hush&x=1", "https://h/mcp?access_token=***&x=1"),
         ("grpc://hush@h:1", "grpc://***@h:1"),

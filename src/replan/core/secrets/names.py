@@ -58,7 +58,7 @@ _MANY_TOKENS = re.compile(r".*(access|api|auth|bearer|refresh|session|id)tokens$
 _SECRET_LOOKS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
     r"|^(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)[-_]\S{8,}$|^sk-\S*?(?=[A-Za-z0-9]*\d)(?=[A-Za-z0-9]*[A-Za-z])[A-Za-z0-9]{16,}\S*$|^gh[pousr]_\w{20,}$|^github_pat_\w{20,}$"
-    r"|^xox[abeprs]-\S{10,}$|^(?:AKIA|ASIA)[A-Z0-9]{16}$|^AIza[\w-]{30,}$|^glpat-\S{16,}$"
+    r"|^xox[abeprs]-\S{10,}$|^(?:AKIA|ASIA)[A-Z0-9]{16}$|^AIza[\w-]{30,}$|^glpat-\S{16,}$|^rpk_[0-9a-f]{16}_[0-9a-f]{64}$"
     r"|^eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*$|^(?:Bearer|Basic) \S{8,}$"
 )
 """What keys and tokens of well-known kinds look like."""
