@@ -45,14 +45,22 @@ async def service_here(
     settings = Settings()
     section = settings.server.model_copy(update={"port": 0, **server})
     settings = settings.model_copy(update={"server": section})
+    replan = Replan(db=path / "tasks.db", tools=tools, settings=settings, evaluation="steps")
+    async with service_on(replan, pace) as here:
+        yield here
+
+
+@asynccontextmanager
+async def service_on(replan: Replan, pace: Pace | None = None) -> AsyncIterator[Here]:
+    """The service of that `Replan`, on any free port."""
     stop, up = asyncio.Event(), asyncio.get_running_loop().create_future()
-    async with Replan(db=path / "tasks.db", tools=tools, settings=settings, evaluation="steps") as replan:
+    async with replan:
 
         def ready(found: Up) -> None:
             up.set_result(found.urls[0])
 
         running = asyncio.create_task(
-            serve(replan, stop=stop, ready=ready, grace_secs=0, pace=pace or Pace())
+            serve(replan, port=0, stop=stop, ready=ready, grace_secs=0, pace=pace or Pace())
         )
         try:
             await asyncio.wait({running, up}, return_when=asyncio.FIRST_COMPLETED)

@@ -18,6 +18,8 @@ from replan.tools.remote.http_limits import BODY_SECS, HEADER_SECS, limited
 
 MOST_HEAD_BYTES = 65_536
 """Of the address and all headers."""
+MOST_UNSENT_BYTES = 16_384
+"""Kept for a reader that takes nothing, before whoever sends is made to wait."""
 _REASONS = {
     400: "Bad Request",
     408: "Request Timeout",
@@ -68,6 +70,7 @@ def bounded(
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            transport.set_write_buffer_limits(high=MOST_UNSENT_BYTES)
             if len(self.connections) > most_connections and not self._make_room():
                 self.connections.discard(self)
                 transport.write(_CROWDED)

@@ -24,6 +24,8 @@ PIECE_BYTES = 16_384
 """Sent at once; a single event may be more."""
 PAGE = 40
 """Events of the log that are read at once for a watcher that is behind."""
+_PAGES = 4
+"""Read at a time: hundreds of watchers that are behind are not to have a page in memory each."""
 _MANY = 50
 _EACH_SECS, _MOST_SECS = 0.00001, 0.02
 """Where many watch, what is stored within so long, for each of them, is sent at once: each sending costs, whatever is in it."""
@@ -48,6 +50,7 @@ class Hub:
         self.service = service
         self.beats = 0
         self.stopped = False
+        self.pages = asyncio.Semaphore(_PAGES)
         self._beat_secs = beat_secs
         self._topics: dict[str, _Topic] = {}
         self._beating: asyncio.TimerHandle | None = None
@@ -159,6 +162,10 @@ class Watcher:
         return found
 
     async def _from_the_log(self, most: int) -> list[bytes]:
+        async with self._hub.pages:
+            return await self._page_of_the_log(most)
+
+    async def _page_of_the_log(self, most: int) -> list[bytes]:
         try:
             records = await self._hub.service.history(self._topic.task_id, self._seq, self._page)
         except StoreError as error:
