@@ -1,6 +1,6 @@
 """Chat completions, whole or in pieces, brought into the protocol's own form: no answer is lost by what stands around it.
 
-An error inside an answer of status 200 gets its status; an answer without `choices` becomes an empty one; the arguments of a call
+An error inside an answer of status 200 gets its status, also beside words of the model; an answer without `choices` becomes an empty one; the arguments of a call
 are text, also where they came as an object; what was used is told in whole numbers; of several answers the first counts; a field
 of another kind than the protocol's, which nobody here needs, is left out.
 """
@@ -43,6 +43,8 @@ def completion(content: bytes, hold: Callable[[str], str] = lambda text: text) -
         return 200, content
     if not isinstance(body, dict):
         return 200, content
+    if (error := error_in(body)) is not None:
+        return status_of(error), json.dumps({"error": error}).encode()
     listed = _choices_listed(body, numbered=True) if body.get("choices") is not None else False
     if body.get("choices"):
         changed = [
@@ -55,12 +57,35 @@ def completion(content: bytes, hold: Callable[[str], str] = lambda text: text) -
             _texts_held(body, hold),
         ]
         return 200, json.dumps(body).encode() if any(changed) else content
-    if error := body.get("error"):
-        return status_of(error), content
     nothing = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
     _head_in_form(body, HEAD["object"])
     _usage_counted(body)
     return 200, json.dumps({**body, "choices": [nothing]}).encode()
+
+
+def error_in(body: Any) -> JsonObject | None:
+    """The error that an answer, or a piece of one, tells of, whatever stands beside it: its own, that of its choice, or an end that is none."""
+    if not isinstance(body, dict):
+        return None
+    choice = next((one for one in _listed(body, "choices") if isinstance(one, dict)), {})
+    message = _held(choice, "message") or _held(choice, "delta") or {}
+    for told in (body.get("error"), body.get("errors"), choice.get("error"), message.get("error")):
+        told = next(iter(told), None) if isinstance(told, list) else told
+        if isinstance(told, str) and told.strip():
+            return {"message": told}
+        told = inner if (inner := _held(told, "error")) is not None else told
+        if isinstance(told, dict) and any(told.values()):
+            return told
+    status, end = body.get("status"), choice.get("finish_reason")
+    if type(status) is int and status >= 400:
+        return {"message": str(body.get("message") or "it tells of an error"), "status": status}
+    for word in (status, end):
+        if isinstance(word, str) and word.lower() in _FAILED:
+            return {"message": f"its answer ended with {word!r}"}
+    return None
+
+
+_FAILED = frozenset({"error", "failed", "abort", "aborted", "cancelled", "canceled"})
 
 
 def status_of(error: Any) -> int:

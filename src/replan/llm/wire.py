@@ -16,10 +16,11 @@ import httpx2
 from replan.beside import beside
 from replan.connections import Transport
 from replan.core.data.pieces import ANSWER_AT_ONCE
+from replan.core.failures.transport import status_passes
 from replan.core.types import JsonObject
 from replan.llm.coming import Coming, of_now, words_of
-from replan.llm.completions import HEAD, chunk_in_form, completion, ends
-from replan.llm.faults import REDIRECTS, AnswerTooLarge, leads_astray
+from replan.llm.completions import HEAD, chunk_in_form, completion, ends, error_in, status_of
+from replan.llm.faults import REDIRECTS, AnswerTooLarge, EndpointError, leads_astray
 
 _OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
@@ -145,6 +146,8 @@ class EventStream(httpx2.AsyncByteStream):
             except ValueError:
                 yield _event(data)  # whoever reads it says what is wrong
                 continue
+            if (error := error_in(event)) is not None:
+                raise self._failed(error)
             changed, told = chunk_in_form(event)
             if event.get("choices") and self._coming is not None:
                 self._coming.said(words_of(event["choices"]))
@@ -158,8 +161,22 @@ class EventStream(httpx2.AsyncByteStream):
         if used is not None:
             yield _event(json.dumps({**last, "choices": [], "usage": used}))
 
+    def _failed(self, error: JsonObject) -> EndpointError:
+        """An error in the middle of a stream, as the same with a status of its own would be."""
+        status, url = status_of(error), self._response.request.url
+        return EndpointError(
+            f"{url.scheme}://{url.netloc.decode()} answered with status {status} in its stream: {_message(error)}",
+            transient=status_passes(status),
+            setup=status in (401, 403),
+            status=status,
+        )
+
     async def aclose(self) -> None:
         await self._response.aclose()
+
+
+def _message(error: JsonObject) -> str:
+    return str(error.get("message") or error.get("detail") or json.dumps(error))[:500]
 
 
 _THE_END = {"index": 0, "delta": {}, "finish_reason": "stop"}
@@ -206,4 +223,8 @@ _LINE_ENDS = re.compile(r"\r\n|\n|\r")
 def _of_event(lines: list[str]) -> str:
     texts = [line[5:].strip() for line in lines if line.startswith("data:")]
     data = " ".join(text for text in texts if text)
+    if data.startswith("{") and any(
+        line[6:].strip() == "error" for line in lines if line.startswith("event:")
+    ):
+        return f'{{"error": {data}}}'
     return data if data.startswith(("{", "[DONE]")) else ""

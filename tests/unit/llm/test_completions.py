@@ -3,17 +3,101 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from replan.llm.coming import Coming
 from replan.llm.completions import HEAD, chunk_in_form, completion, ends
+from replan.llm.faults import EndpointError
+from replan.llm.wire import EventStream
 
 pytest.importorskip("openai")
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+pytestmark = pytest.mark.anyio
+
+POLICY = {"message": "content policy", "code": 400}
+NOBODY = {"code": 502, "message": "Provider returned error"}
+
+
+def answer(**choice: Any) -> dict[str, Any]:
+    return {"index": 0, "message": {"role": "assistant", "content": "{}"}, "finish_reason": "stop", **choice}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        ({"choices": [answer()], "error": POLICY}, 400, "content policy"),
+        ({"choices": [answer()], "error": "upstream aborted"}, 502, "upstream aborted"),
+        ({"choices": [answer()], "errors": [POLICY]}, 400, "content policy"),
+        ({"choices": [answer(error=NOBODY, finish_reason="error")]}, 502, "Provider returned error"),
+        ({"choices": [answer(message={"content": "{}", "error": {"message": "gone"}})]}, 502, "gone"),
+        ({"choices": [answer(finish_reason="abort")]}, 502, "abort"),
+        ({"choices": [answer()], "status": "failed"}, 502, "failed"),
+        ({"choices": [answer()], "status": 500, "message": "internal"}, 500, "internal"),
+    ],
+    ids=str,
+)
+def test_an_answer_that_its_endpoint_calls_failed_is_none_whatever_it_says_beside(
+    body: Any, status: int, says: str
+) -> None:
+    found, sent = completion(json.dumps(body).encode())
+    assert found == status
+    assert says in json.loads(sent)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        *({"error": None}, {"error": {}}, {"error": ""}, {"error": {"code": None, "message": ""}}, {"errors": []}),
+        *({"status": "completed"}, {"status": 200}, {"error": False}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_tells_of_no_error_takes_no_answer_away(beside: Any) -> None:
+    assert completion(json.dumps({"choices": [answer()], **beside}).encode())[0] == 200
+
+
+class Streamed:
+    """A response that streams these lines."""
+
+    def __init__(self, *events: str) -> None:
+        self._events = events
+        self.request = httpx2.Request("POST", "http://model.test/v1/chat/completions")
+
+    async def aiter_bytes(self) -> AsyncIterator[bytes]:
+        for event in self._events:
+            yield event.encode()
+
+
+FIRST = 'data: {"choices": [{"index": 0, "delta": {"content": "{}"}, "finish_reason": null}]}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("last", "status"),
+    [
+        (f"data: {json.dumps({'error': POLICY})}\n\n", 400),
+        (f"data: {json.dumps({'choices': [{'index': 0, 'delta': {}}], 'error': POLICY})}\n\n", 400),
+        (f"data: {json.dumps({'choices': [{'index': 0, 'delta': {}, 'error': NOBODY}]})}\n\n", 502),
+        (f"event: error\ndata: {json.dumps(POLICY)}\n\n", 400),
+        (f"event: error\ndata: {json.dumps({'type': 'error', 'error': POLICY})}\n\n", 400),
+        ('data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "error"}]}\n\n', 502),
+    ],
+    ids=str,
+)
+async def test_an_error_in_a_stream_is_what_the_same_would_be_with_a_status_of_its_own(
+    last: str, status: int
+) -> None:
+    with pytest.raises(EndpointError) as raised:
+        _ = [one async for one in EventStream(Streamed(FIRST, last, "data: [DONE]\n\n"))]  # type: ignore[arg-type]
+    assert (raised.value.status, raised.value.transient) == (status, status == 502)
+    assert "http://model.test" in str(raised.value)
+
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False) | st.text(max_size=4),
