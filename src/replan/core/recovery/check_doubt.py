@@ -17,6 +17,7 @@ from replan.core.reflection import SuggestedAction
 from replan.core.state.step_recovery import Reading
 from replan.core.types import JsonObject
 from replan.core.walk import objects_in, scalars, texts_in
+from replan.core.words import text_of
 
 
 def of_doubt(action: SuggestedAction, failed: Failed) -> Iterator[str]:
@@ -81,10 +82,59 @@ def _of_settlement(action: SuggestedAction, failed: Failed, shown: Sequence[Read
             f"output has {unread!r}, which stands in no reading: give what the readings show, or leave output out: then it is "
             "the record that is quoted"
         )
+    elif happened and (
+        problem := _not_of(action.data.get("output"), quoted_of(action, failed, shown), shown)
+    ):
+        yield problem
     if happened and failed.wanted is not None:
         output = settled_output(action, shown, failed.wanted)
         for problem in schemas.problems(failed.wanted, output)[:5]:
             yield f"output has to be what {failed.tool.id if failed.tool else 'the tool'!r} gives: {problem}"
+
+
+def quoted_of(action: SuggestedAction, failed: Failed, shown: Sequence[Reading]) -> list[Any]:
+    """The records that the evidence is about."""
+    signs = signs_of(shown, failed.key, failed.parameters, failed.elsewhere, failed.since)
+    return [one.found.output for one in quoted(signs, str(action.data.get("evidence") or ""))]
+
+
+def _not_of(output: Any, records: Sequence[Any], readings: Sequence[Reading]) -> str:
+    """Why the output is not that of a call which these records show; empty if it may be.
+
+    What it has under a name of the record is what the record has there; what it has from another record is none of it, unless that one tells of
+    this one.
+    """
+    if output is None or not records:
+        return ""
+    objects = [one for one in records if isinstance(one, dict)]
+    if isinstance(output, dict) and objects:
+        for name, value in output.items():
+            there = [one[name] for one in objects if name in one]
+            if there and not any(_is_the_same(value, one) for one in there):
+                return f"output has {value!r} as {name!r}, and the record that is quoted has {text_of(there[0])}: leave output out: then it is that record"
+    mine = {value for one in records for value in scalars(one)}
+    foreign = [
+        one
+        for reading in readings
+        for one in objects_in(opened(reading.output))
+        if one not in records and not any(isinstance(value, dict | list) for value in one.values())
+    ]
+    for value in scalars(output):
+        holders = [one for one in foreign if value in scalars(one)]
+        if value not in mine and holders and all(mine.isdisjoint(_telling_in(one)) for one in holders):
+            return f"output has {value!r}, which another record has: give what the record that is quoted shows, or leave output out"
+    return ""
+
+
+def _telling_in(record: JsonObject) -> list[str]:
+    return [value for value in scalars(record) if len(value) >= _TELLING]
+
+
+def _is_the_same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict | list) or isinstance(other, dict | list):
+        return bool(one == other)
+    mine, theirs = _as_number(str(one)), _as_number(str(other))
+    return bool(one == other) or str(one) == str(other) or (mine is not None and mine == theirs)
 
 
 def free_records(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from replan.core.calls.verify import Found
@@ -18,9 +18,10 @@ from replan.core.ids import canonical, digest
 from replan.core.recovery.record_state import objection
 from replan.core.state.step_recovery import Reading
 from replan.core.types import JsonObject
-from replan.core.walk import scalars, texts_in
+from replan.core.walk import every, scalars, texts_in
 
 _DECIMAL = re.compile(r"-?(0|[1-9]\d{0,30})(\.\d{1,30})?", re.ASCII)
+_NUMBER = re.compile(r"(?<![\w.])\d{1,15}(?:\.\d{1,9})?(?![\w.]\w)", re.ASCII)
 _LONGEST_ID = 64
 
 
@@ -45,7 +46,7 @@ def signs_of(
     `elsewhere`: texts that other calls of the tool were made with. `since`: when the call was first made.
     """
     for reading in reversed(readings):  # each shows the world as it is; the latest that shows anything counts
-        asked = set(scalars(reading.parameters))
+        asked = set(_given(reading.parameters))
         found = [
             sign._replace(objection=objection(record, around, parameters, since))
             for record, around in _records(opened(reading.output))
@@ -60,6 +61,10 @@ def _sign(
     record: Any, key: str, parameters: JsonObject, asked: set[str], elsewhere: Collection[str]
 ) -> Sign | None:
     own = _own(record)
+    if _is_envelope(
+        record
+    ):  # what it was asked for may stand around what it has found, which is nothing here
+        own = [one for one in own if not _repeats(one, asked)]
     text = canonical(record)
     here = Found(digest(text), record, text, listed=True)
     if key and key not in asked and any(key in one for one in own):
@@ -70,8 +75,11 @@ def _sign(
     more = [one for one in own if one not in asked and one.strip() and one != "0"]
     if not more:
         return None  # it only repeats what it was asked for
-    if any(not _is_held(value, own) and value not in asked for value in _identifiers(parameters)):
+    known = own if _is_envelope(record) else [*own, *asked]
+    if any(not _is_held(value, known) for value in _identifiers(parameters)):
         return None  # it may be another call's
+    if any(not _is_counted(value, own) for value in _amounts(parameters)):
+        return None  # of another sum
     values = [
         value
         for value in scalars(parameters)
@@ -85,13 +93,70 @@ def _sign(
     return None
 
 
+def _given(parameters: JsonObject) -> Iterator[str]:
+    """What a reading was asked with, also what stands in a parameter that is JSON in a text."""
+    for value in scalars(parameters):
+        yield value
+        if value[:1] in '{["':
+            yield from scalars(opened(value))
+
+
+def _is_envelope(record: Any) -> bool:
+    """True for what stands around records, or around none: a page, an answer without a find."""
+    return isinstance(record, dict) and any(
+        _has_records(value) or value is None or value in ([], {}, "") for value in record.values()
+    )
+
+
+def _repeats(text: str, asked: Collection[str]) -> bool:
+    """True if it says what was asked for: the filter of a page, the link to itself."""
+    squeezed = _squeezed(text)
+    return any(
+        squeezed == _squeezed(one) or (_is_telling(one) and _squeezed(one) in squeezed) for one in asked
+    )
+
+
+def _amounts(parameters: JsonObject) -> list[Decimal]:
+    """The numbers by which one call is told from another: sums, quantities; no 0, and no 1."""
+    numbers = (one for one in every(parameters) if isinstance(one, int | float) and not isinstance(one, bool))
+    return [number for number in map(_decimal, numbers) if number is not None and abs(number) > 1]
+
+
+def _is_counted(amount: Decimal, own: Sequence[str]) -> bool:
+    """True if the record has that number, in whatever unit of ten: 40 euros are 4000 cents."""
+    for text in own:
+        number = _decimal(text) if _DECIMAL.fullmatch(text) else None
+        if number is not None and number and _digits(number) == _digits(amount):
+            return True
+        if any(_digits(found) == _digits(amount) for found in map(_decimal, _NUMBER.findall(text)) if found):
+            return True
+    return False
+
+
+def _digits(number: Decimal) -> tuple[int, ...]:
+    """Its digits, whatever its unit."""
+    return abs(number).normalize().as_tuple().digits
+
+
+def _decimal(value: object) -> Decimal | None:
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
 def _squeezed_all(values: Iterable[str]) -> set[str]:
     return {_squeezed(value) for value in values}
 
 
 def _all_held(parameters: JsonObject, own: Sequence[str]) -> bool:
     """True if the record holds everything by which the call can be told from others."""
-    return all(_is_held(value, own) for value in scalars(parameters) if _is_telling(value))
+    telling = (value for value in scalars(parameters) if _is_telling(value))
+    return all(
+        _is_held(value, own) or ((number := _decimal(value)) is not None and _is_counted(number, own))
+        for value in telling
+    )
 
 
 def _identifiers(parameters: JsonObject) -> list[str]:
@@ -179,9 +244,17 @@ def sure(signs: Iterable[Sign]) -> list[Sign]:
 
 
 def quoted(signs: Iterable[Sign], evidence: str) -> list[Sign]:
-    """The records that the evidence is about: a value that it is known by stands in it."""
+    """The records that the evidence is about: it has every text that the record is known by, or every number where it has none.
+
+    A sum alone may be that of another call.
+    """
     said = _squeezed(evidence)
-    return [sign for sign in signs if any(_squeezed(value) in said for value in sign.values)]
+
+    def is_said(sign: Sign) -> bool:
+        texts = [value for value in sign.values if not _DECIMAL.fullmatch(value)]
+        return all(_squeezed(value) in said for value in texts or sign.values)
+
+    return [sign for sign in signs if is_said(sign)]
 
 
 def _squeezed(text: str) -> str:

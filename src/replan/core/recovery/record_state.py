@@ -16,6 +16,11 @@ from replan.core.types import JsonObject
 from replan.core.words import beginning
 
 _STATE = frozenset({"status", "state", "phase", "outcome", "disposition"})
+_NOT_YET = frozenset(
+    {"draft", "dry", "planned", "preview", "quote", "scheduled", "simulated", "simulation", "test"}
+)
+"""What is no effect, or none yet."""
+_KIND = frozenset({"kind", "type", "mode"})
 _AFFIRMED = frozenset(
     [
         "ok",
@@ -177,6 +182,8 @@ def _states(value: Any, parameters: JsonObject) -> Iterator[str]:
             (said & _AGAINST and not is_nothing(one))
             or (said & _STATE and not _affirms(one))
             or (said & _FOR and (_is_no(one) or (one is None and said & (_TIMES | _CREATED | {"settled"}))))
+            or (said & _NOT_YET and one is True)
+            or (said & _KIND and isinstance(one, str) and words(one) & _NOT_YET)
             or (said & _RESULT and isinstance(one, str) and (words(one) & _AGAINST or _denied(one)))
         ):
             yield f"its {name!r} is {_short(one)}"

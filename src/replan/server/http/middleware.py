@@ -13,6 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from replan.core.words import in_digits
 from replan.server.http.calls import ROOT
 from replan.server.http.problems import Refused, answer_of
 from replan.server.problems import BODY_TOO_LARGE, TIMED_OUT, Problem
@@ -151,7 +152,7 @@ class InTime:
         except TimeoutError:
             if begun or not limit.expired():
                 raise
-            told = f"no answer within {self._secs:g} s ([server] request_timeout_secs); what was asked for may yet be done"
+            told = f"no answer within {in_digits(self._secs)} s ([server] request_timeout_secs); what was asked for may yet be done"
             await answer_of(Problem(TIMED_OUT, told))(scope, receive, send)
 
 
