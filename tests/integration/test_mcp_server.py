@@ -66,6 +66,22 @@ async def test_each_tool_says_what_it_takes_and_gives_and_what_it_does_to_tasks(
     assert not reads & {"run_task", "approve", "cancel"}
 
 
+async def test_what_tools_take_is_told_in_few_words_and_with_its_bounds(tmp_path: Path) -> None:
+    async with offering(tmp_path) as there:
+        tools = {tool.name: tool for tool in (await there.client.list_tools()).tools}
+
+    takes = {name: tool.input_schema for name, tool in tools.items()}
+    assert sum(len(json.dumps(schema)) for schema in takes.values()) < 16_000, (
+        "a model reads them in each conversation"
+    )
+    assert takes["list_tasks"]["properties"]["limit"] == {
+        "type": "integer", "minimum": 1, "maximum": 100, "default": 20,
+    }  # fmt: skip
+    rounds = takes["run_task"]["$defs"]["SubmitOptions"]["properties"]["max_rounds"]
+    assert (rounds["minimum"], rounds["type"]) == (0, "integer")
+    assert takes["run_task"]["required"] == ["task"]
+
+
 async def test_a_caller_is_offered_what_its_scopes_allow_and_refused_the_rest(tmp_path: Path) -> None:
     async with offering(tmp_path, caller=Caller("key:eve", scopes=frozenset({"read"}))) as there:
         names = {tool.name for tool in (await there.client.list_tools()).tools}

@@ -18,7 +18,7 @@ def _whole(value: Any) -> Any:
 
 
 Whole = BeforeValidator(_whole)
-Count = Annotated[int, Whole, Field(ge=0, le=2**53)]
+Count = Annotated[int, Field(ge=0, le=2**53), Whole]
 TaskId = Annotated[str, Field(min_length=1, max_length=128)]
 Json = dict[str, Any]
 
@@ -48,7 +48,7 @@ class SubmitOptions(Body):
     plan: Json | None = None
     """A plan to run, in place of one that is made."""
     queue: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    priority: Annotated[int, Whole, Field(ge=-(2**31), lt=2**31)] | None = None
+    priority: Annotated[int, Field(ge=-(2**31), lt=2**31), Whole] | None = None
 
 
 class SubmitContext(Body):
@@ -89,7 +89,7 @@ class HintRequest(Body):
 class ForkRequest(Body):
     """Go on from an event of a task in a new one."""
 
-    at: Annotated[int, Whole, Field(ge=1)] | None = None
+    at: Annotated[int, Field(ge=1), Whole] | None = None
     task_id: TaskId | None = None
     hint: Annotated[str, Field(max_length=100_000)] = ""
     plan: Json | None = None

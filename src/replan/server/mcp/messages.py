@@ -76,7 +76,7 @@ class ListTasks(Input):
     session_id: str | None = None
     cursor: str | None = None
     """`next_cursor` of the page before."""
-    limit: Annotated[int, Whole, Field(ge=1, le=100)] = 20
+    limit: Annotated[int, Field(ge=1, le=100), Whole] = 20
 
 
 class ListWaiting(Input):
@@ -128,16 +128,16 @@ class Fork(ForkRequest):
 
 
 class ReadOutput(OfStep):
-    item: Annotated[int, Whole, Field(ge=1)] | None = None
+    item: Annotated[int, Field(ge=1), Whole] | None = None
     """Of a step over many items: only that one, from 1."""
-    offset: Annotated[int, Whole, Field(ge=0)] = 0
+    offset: Annotated[int, Field(ge=0), Whole] = 0
     """`next_offset` of the piece before."""
 
 
 class ReadEvents(OfTask):
-    after: Annotated[int, Whole, Field(ge=0)] = 0
+    after: Annotated[int, Field(ge=0), Whole] = 0
     """The seq of the last event that is known."""
-    limit: Annotated[int, Whole, Field(ge=1, le=100)] = 50
+    limit: Annotated[int, Field(ge=1, le=100), Whole] = 50
 
 
 class Nothing(Input):

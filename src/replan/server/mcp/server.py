@@ -134,9 +134,30 @@ async def _coroutine(doing: Awaitable[BaseModel]) -> BaseModel:
 
 @cache
 def schemas(name: str) -> tuple[JsonObject, JsonObject]:
-    """Of what the tool takes, and of what it gives."""
+    """Of what the tool takes, and of what it gives: models read them, so they say nothing twice."""
     one = OFFERED[name]
-    return one.takes.model_json_schema(), one.gives.model_json_schema(mode="serialization")
+    takes, gives = one.takes.model_json_schema(), one.gives.model_json_schema(mode="serialization")
+    return _short(takes, optional=True), _short(gives, optional=False)
+
+
+def _short(schema: JsonObject, *, optional: bool) -> JsonObject:
+    """Without titles, which are the names again; `optional`: what may be null may be left out, which is said already."""
+    found: JsonObject = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            found[key] = {name: _short(part, optional=optional) for name, part in value.items()}
+        elif key == "anyOf":
+            found[key] = [_short(part, optional=optional) for part in value]
+        elif isinstance(value, dict) and key in ("items", "additionalProperties"):
+            found[key] = _short(value, optional=optional)
+        elif key != "title" and not (key == "default" and "$ref" in schema):
+            found[key] = value
+    kinds = found.get("anyOf", ())
+    if optional and len(kinds) == 2 and {"type": "null"} in kinds and found.get("default", ...) is None:
+        rest = next(one for one in kinds if one != {"type": "null"})
+        del found["anyOf"], found["default"]
+        found = {**rest, **found}
+    return found
 
 
 def _tool(name: str, one: Offered) -> types.Tool:
