@@ -64,18 +64,19 @@ class Reading:
 
     async def tasks(
         self,
-        status: Sequence[str] = (),
+        status: str | Sequence[str] = (),
         limit: int = 100,
         *,
         session_id: str | None = None,
         tenant: str | None = None,
     ) -> list[TaskSummary]:
         """The tasks, newest first. `tenant`: of another one, for whoever sees those of all."""
+        wanted = (status,) if isinstance(status, str) else tuple(status)
         found: list[TaskSummary] = []
         cursor: str | None = None
         while len(found) < limit:
             page: Page[TaskRow] = await self._get(
-                "/tasks", Page[TaskRow], status=tuple(status), session_id=session_id, tenant=tenant,
+                "/tasks", Page[TaskRow], status=wanted, session_id=session_id, tenant=tenant,
                 cursor=cursor, limit=min(PAGE, limit - len(found)),
             )  # fmt: skip
             found += map(_summary, page.items)

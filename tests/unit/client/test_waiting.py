@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from replan.client import Client
-from replan.core.events import Record, RoundStarted, TaskCompleted, TaskSubmitted
+from replan.core.events import LlmToken, Record, RoundStarted, TaskCompleted, TaskSubmitted
 
 pytestmark = pytest.mark.anyio
 
@@ -91,3 +91,19 @@ async def test_an_event_that_is_left_out_is_asked_for_again_and_one_that_comes_t
     streams = [(200, first + third), (200, first + second), (200, second + second + third)]
     async with saying(stream=streams) as (client, _):
         assert [record.seq async for record in client.watch("t")] == [1, 2, 3]
+
+
+async def test_what_is_not_stored_comes_only_where_it_is_asked_for() -> None:
+    news = (
+        b"data: %b\n\n"
+        % json.dumps(
+            Record(0, "t", 0.0, 1, LlmToken(call_id="c", role="planning", text="so")).wire()
+        ).encode()
+    )
+    stream = (
+        200,
+        _event(1, TaskSubmitted(description="x")) + news + _event(2, TaskCompleted(final_output="done")),
+    )
+    async with saying(stream=[stream]) as (client, _):
+        assert [record.seq async for record in client.watch("t")] == [1, 2]
+        assert [record.seq async for record in client.watch("t", ephemeral=True)] == [1, 0, 2]
