@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
@@ -702,3 +703,61 @@ async def test_what_is_wrong_is_what_a_judge_names_so_and_its_words_count_where_
 ) -> None:
     found = await judge(script({**answer(60, False), **more}, style=style))
     assert found.wrong_results == wrong
+
+
+DIMS = {"completeness": 95, "correctness": 95, "efficiency": 80, "reliability": 80}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"dimensions": {name: {"score": score, "reason": "as asked"} for name, score in DIMS.items()}},
+        {"dimensions": {name: f"{score} points" for name, score in DIMS.items()}},
+        {"dimensions": json.dumps(DIMS)},
+        {"dimensions": [{"name": name, "score": score} for name, score in DIMS.items()]},
+        {"dimensions": [{"dimension": name, "score": score, "comment": "-"} for name, score in DIMS.items()]},
+        DIMS,
+    ],
+    ids=["with reasons", "in points", "a text", "a list", "a list with comments", "beside the score"],
+)
+async def test_the_dimensions_are_read_in_the_forms_in_which_judges_write_them(
+    script: Any, written: Any
+) -> None:
+    found = await judge(script({"overall_score": 95, "is_successful": True, "final_output": "x", **written}))
+    assert found.dimensions.model_dump() == DIMS
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"details": {"is_successful": False}},
+        {"step_evaluations": [{"step": "a", "is_successful": False}]},
+        {"dimensions": {**DIMS, "correctness": {"score": 95, "passed": False}}},
+    ],
+    ids=str,
+)
+async def test_a_no_within_what_stands_beside_a_yes_is_no_yes(script: Any, beside: Any) -> None:
+    yes = {
+        "overall_score": 95, "is_successful": True, "dimensions": DIMS, "final_output": "x", **beside,
+    }  # fmt: skip
+    with pytest.raises(AnswerInvalid, match="which says no"):
+        await judge(script(yes, yes))
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"step_evaluations": [{"step": "a", "is_successful": False}, {"step": "b", "is_successful": True}]},
+        {"details": {"error": "timed out at first, then it went through"}},
+        {"wrong_results": [{"result": "none"}]},
+        {"failures": 0},
+    ],
+    ids=str,
+)
+async def test_what_went_wrong_on_the_way_takes_no_yes_back(script: Any, beside: Any) -> None:
+    yes = {
+        "overall_score": 95, "is_successful": True, "dimensions": DIMS, "final_output": "x", **beside,
+    }  # fmt: skip
+    found = await judge(script(yes))
+    assert found.is_successful
+    assert (found.failures, found.wrong_results) == ((), ())

@@ -262,7 +262,7 @@ def _says(name: str, value: Any, score: float | None) -> bool | None:
     if _is_no_number(value) and folded(name).endswith("confidence"):
         return None
     if _is_for_readers(name):
-        return not any(_denies(text) for text in _texts(value))
+        return not (any(_denies(text) for text in _texts(value)) or _denied_by_fields(value, score))
     if isinstance(value, bool):
         about_no = not _NAMES_OF_NO.isdisjoint(words)
         if about_no or not _NAMES_OF_YES.isdisjoint(words):
@@ -287,6 +287,14 @@ def _says(name: str, value: Any, score: float | None) -> bool | None:
 
 
 _MOST = 200
+
+
+def _denied_by_fields(value: Any, score: float | None) -> bool:
+    """True of an object that says no by a word in a field, and of a list in which each does: one step among others may have failed."""
+    if isinstance(value, dict):
+        return any(_is_plain(one) and _says(str(key), one, score) is False for key, one in value.items())
+    parts = value[:_MOST] if isinstance(value, list) else []
+    return bool(parts) and all(isinstance(one, dict) and _denied_by_fields(one, score) for one in parts)
 
 
 def _is_no_number(value: Any) -> bool:

@@ -15,8 +15,8 @@ from replan.core.evaluation.accounts import Claim
 from replan.core.types import Dimensions, Evaluation, JsonObject, LeftOutEffect, Plan, StepId, ToolSpec
 from replan.reasoning.evaluation.claims import read_claims
 from replan.reasoning.evaluation.grounding import ungrounded
-from replan.reasoning.evaluation.scores import read_scores
-from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
+from replan.reasoning.evaluation.scores import dimensions_in, read_scores
+from replan.reasoning.prompting.ask import Talk, Unread, Violations, ask_typed
 from replan.reasoning.prompting.describe import data_text, task_data, today_text
 from replan.reasoning.prompting.history import final_steps, render_steps, shorten
 from replan.reasoning.prompting.inlined import inline
@@ -64,6 +64,12 @@ _GROUNDING = (
 _FAILURES_BESIDE = (
     "is_successful is true, and failures says: {}, though no step has failed: if the user lacks what was asked for, is_successful is "
     "false, with a score that says so; if it is a blemish, and no more, say the same again"
+)
+
+
+_SCORED_NOTHING = (
+    "is_successful is true with an overall_score of 0: where what was asked for is done, say so in the score; where it is not, is_successful "
+    "is false"
 )
 
 
@@ -115,6 +121,8 @@ async def evaluate(
     def doubts(found: _Judged) -> list[str]:
         judged = found.evaluation
         strange = [at_odds(judged)]
+        if judged.is_successful and judged.overall_score == 0 and talk.style != "small" and not strange[0]:
+            strange.append(_SCORED_NOTHING)
         if all_went_well and judged.is_successful and judged.failures and talk.style != "small":
             strange.append(_FAILURES_BESIDE.format("; ".join(judged.failures)[:300]))
         return [*found.faults, *filter(None, strange)]
@@ -135,6 +143,7 @@ async def evaluate(
         commits=lambda found: found.evaluation.is_successful,
         beside=lambda answer: _beside(answer).unknown,
         needed=("overall_score", "is_successful", "dimensions"),
+        instead=DIMENSIONS,
         doubts=doubts,
     )
     judged = of_another_form(found.evaluation, found.faults) if found.faults else found.evaluation
@@ -284,7 +293,9 @@ def _read(answer: Any, output_schema: JsonObject | None, fallback: Any, *, in_fu
     """`in_full`: a no is told with all that is said beside it."""
     problems: list[str] = []
     scores: dict[str, float] = {}
-    given = answer["dimensions"]
+    lacking = [name for name in ("overall_score", "is_successful") if name not in answer]
+    if lacking or (given := dimensions_in(answer, DIMENSIONS)) is None:
+        raise Unread([f"the answer has no {name!r}" for name in lacking or ("dimensions",)])
     if isinstance(given, dict):
         given, twice = one_spelling(given, DIMENSIONS)
         problems += [f"dimensions has {fault}" for fault in twice]
@@ -337,10 +348,21 @@ def _beside(answer: Mapping[str, Any]) -> Beside:
     """What a judge says beside the fields of a yes, and among the dimensions."""
     score = answer.get("overall_score")
     score = score if isinstance(score, int | float) else None
-    among = answer.get("dimensions")
-    scored = {} if not isinstance(among, Mapping) else {k: v for k, v in among.items() if not _is_a_score(v)}
-    whole, inside = said_beside(answer, _FIELDS, score), said_beside(scored, DIMENSIONS)
-    return Beside(whole.unknown + inside.unknown, whole.denying + inside.denying + tuple(_zeros(answer)))
+    among = dimensions_in(answer, DIMENSIONS)
+    among = among if isinstance(among, Mapping) else {}
+    scored = {k: v for k, v in among.items() if not _is_a_score(v)}
+    flat = among if answer.get("dimensions") in (None, "") else ()
+    told = {name: value for name, value in answer.items() if name not in flat}
+    whole, inside = said_beside(told, _FIELDS, score), said_beside(scored, DIMENSIONS)
+    with_scores = [
+        one
+        for part in among.values()
+        if isinstance(part, Mapping)
+        for one in said_beside(part, (*DIMENSIONS, "score")).denying
+    ]
+    return Beside(
+        whole.unknown + inside.unknown, (*whole.denying, *inside.denying, *with_scores, *_zeros(told))
+    )
 
 
 def _zeros(answer: Mapping[str, Any]) -> Iterator[str]:

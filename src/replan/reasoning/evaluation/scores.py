@@ -4,12 +4,31 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replan.reasoning.prompting.ask import Violations
+from replan.reasoning.prompting.read_values import fold, opened
 
-_WRITTEN = re.compile(r"\s*([-+]?\d+(?:[.,]\d+)?)\s*(%|/\s*(\d+(?:\.\d+)?)|out of (\d+(?:\.\d+)?))?\s*")
+_NAMES = ("score", "value", "rating", "points")
+_WRITTEN = re.compile(
+    r"\s*([-+]?\d+(?:[.,]\d+)?)\s*(%|/\s*(\d+(?:\.\d+)?)|out of (\d+(?:\.\d+)?)|points?)?\s*"
+)
+
+
+def dimensions_in(answer: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The scores by their names: an object, also as a text of one, as a list of objects that name theirs, or beside the answer's own fields."""
+    given = opened(answer.get("dimensions"))
+    if isinstance(given, list) and all(isinstance(one, Mapping) for one in given):
+        called = [(next((one[key] for key in _CALLED if key in one), None), one) for one in given]
+        return {name: one for name, one in called if isinstance(name, str)}
+    if given in (None, ""):
+        found = {key: value for key, value in answer.items() if fold(key) in names}
+        return found or given
+    return given
+
+
+_CALLED = ("name", "dimension", "criterion")
 
 
 def read_scores(raw: Mapping[str, Any]) -> dict[str, float]:
@@ -48,6 +67,8 @@ def read_scores(raw: Mapping[str, Any]) -> dict[str, float]:
 
 def _number(value: Any) -> tuple[float, bool]:
     """The number, and whether it is surely on the scale of 0 to 100 already."""
+    if isinstance(value, Mapping) and len(told := [value[name] for name in _NAMES if name in value]) == 1:
+        return _number(told[0])  # with a reason beside it
     if isinstance(value, bool) or value is None:
         raise ValueError(f"a score is a number between 0 and 100, not {value!r}")
     if isinstance(value, int | float):
@@ -59,6 +80,8 @@ def _number(value: Any) -> tuple[float, bool]:
         raise ValueError(f"a score is a number between 0 and 100, not {str(value)[:40]!r}")
     number = float(found[1].replace(",", "."))
     if not found[2]:
+        return number, False
+    if found[2].startswith("point"):
         return number, False
     if found[2] == "%":
         return number, True

@@ -40,7 +40,15 @@ def texts(value: Any) -> tuple[str, ...]:
 
 def spoken(value: Any) -> tuple[str, ...]:
     """`texts` without words such as "none" or "not needed", of a field that decides by holding anything at all."""
-    return tuple(item for item in texts(value) if not says_there_is_none(item))
+    items = [one for one in (value if isinstance(value, list) else [value]) if not _is_none(one)]
+    return tuple(item for item in texts(items) if not says_there_is_none(item))
+
+
+def _is_none(item: Any) -> bool:
+    """True of an object that says so in each of its fields: `{"result": "none"}`."""
+    return isinstance(item, dict) and all(
+        one is None or (isinstance(one, str) and says_there_is_none(one)) for one in item.values()
+    )
 
 
 def text(value: Any) -> str:
