@@ -12,13 +12,27 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 from access_world import PLAIN, World, world
-from authorization_world import ACME, BAD, NOBODYS, OTHERS, VICTIM, keys_of, standing, waiting_task, without
+from authorization_world import (
+    ACME,
+    BAD,
+    NOBODYS,
+    OTHERS,
+    OWNER,
+    VICTIM,
+    keys_of,
+    standing,
+    waiting_task,
+    without,
+)
+from run_tasks import plan, step
 
 from replan.config import Settings
 from replan.config.sections import Server
 from replan.core.types import JsonObject
-from replan.run.access.callers import Scope
+from replan.errors import NotSignedIn
+from replan.run.access.callers import Caller, Scope
 from replan.server.auth.authenticator import known_callers
+from replan.server.auth.credentials import Credentials
 from replan.server.http.app import make_app
 from replan.server.shared import Shared
 from replan.server.streams.hub import Hub
@@ -248,3 +262,33 @@ async def test_who_did_it_is_in_the_log(front: Front) -> None:
     first = (await front.make("events", "only read", made)).json()["items"][0]
     assert first["data"]["by"] == "key:only run"
     assert first["data"]["tenant"] == ACME
+
+
+async def test_whoever_has_waited_for_a_result_is_asked_again_who_it_is(tmp_path: Path) -> None:
+    asked = 0
+
+    async def revoked_after_the_first_look(credentials: Credentials) -> Caller:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            raise NotSignedIn("revoked")
+        return OWNER
+
+    async with world(tmp_path / "log.db") as there:
+        hub = Hub(there.replan.service)
+        shared = Shared(
+            there.cases, there.replan.service.parts, there.replan.settings, hub, revoked_after_the_first_look
+        )
+        done = await there.submit(PLAIN, OWNER)
+        await there.done(done.task_id, OWNER)
+        runs = await there.submit(plan(step("a", "hold")), OWNER)
+        transport = httpx2.ASGITransport(make_app(shared))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost/api/v1") as http:
+            for task_id, wait, code in (
+                (done.task_id, 0, 200), (done.task_id, 1, 401), (runs.task_id, 0, 409), (runs.task_id, 0.01, 401),
+            ):  # fmt: skip
+                asked = 0
+                answer = await http.get(f"/tasks/{task_id}/result", params={"wait": wait})
+                assert answer.status_code == code, (task_id, wait)
+        there.source.let_go.set()
+        await hub.aclose()

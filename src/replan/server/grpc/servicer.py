@@ -77,6 +77,8 @@ class Servicer:
                 async with asyncio.timeout(limit):
                     doing = call.call(self._here, caller, message)
                     found = await (self._carrying.through(doing) if call.acts else doing)
+                if not call.timed:  # a key may have been revoked while it waited
+                    await self._here.authenticate(_credentials(context))
                 return await beside(encode, found) if call.heavy else encode(found)
             except TimeoutError:
                 await _abort(context, status(Problem(TIMED_OUT, "it took longer than a call may take here")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from replan.core.report.result import TaskResult
@@ -20,7 +20,7 @@ from replan.run.access.views import (
     TaskView,
     WaitingTask,
 )
-from replan.server.http.calls import Cases, Signed, calls_about, listed, shown
+from replan.server.http.calls import Cases, Signed, calls_about, credentials_of, listed, shared_of, shown
 from replan.server.http.openapi import problems
 from replan.server.http.routes import parameters as p
 
@@ -89,6 +89,7 @@ async def task(caller: Signed, cases: Cases, task_id: p.TaskId) -> Response:
     responses=problems("task-not-done", task=True),
 )
 async def result(
+    request: Request,
     caller: Signed,
     cases: Cases,
     task_id: p.TaskId,
@@ -97,7 +98,12 @@ async def result(
     ] = 0,
 ) -> Response:
     """What a task has come to. Not done yet: 409 with its status, also after so many seconds."""
-    return shown(await cases.result(caller, task_id, wait_secs=wait))
+    try:
+        found = await cases.result(caller, task_id, wait_secs=wait)
+    finally:
+        if wait:  # a key may have been revoked meanwhile
+            await shared_of(request).authenticate(credentials_of(request))
+    return shown(found)
 
 
 @router.get("/tasks/{task_id}/plans", response_model=list[PlanView], responses=problems(task=True))
