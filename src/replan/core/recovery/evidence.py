@@ -23,6 +23,8 @@ from replan.core.walk import every, scalars, texts_in
 _DECIMAL = re.compile(r"-?(0|[1-9]\d{0,30})(\.\d{1,30})?", re.ASCII)
 _NUMBER = re.compile(r"(?<![\w.])\d{1,15}(?:\.\d{1,9})?(?![\w.]\w)", re.ASCII)
 _LONGEST_ID = 64
+_ENOUGH = 2
+"""Texts of a call that a record has: a receiver and what it is for. Then it need not have its numbers."""
 
 
 class Sign(NamedTuple):
@@ -78,8 +80,9 @@ def _sign(
     known = own if _is_envelope(record) else [*own, *asked]
     if any(not _is_held(value, known) for value in _identifiers(parameters)):
         return None  # it may be another call's
-    if any(not _is_counted(value, own) for value in _amounts(parameters)):
-        return None  # of another sum
+    texts = {value for value in texts_in(parameters) if _is_telling(value) and _is_held(value, own)}
+    if len(texts) < _ENOUGH and any(not _is_counted(value, own) for value in _amounts(parameters)):
+        return None  # of another sum, or of none
     values = [
         value
         for value in scalars(parameters)

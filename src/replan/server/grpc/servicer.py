@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 
 from replan.beside import beside
-from replan.core.words import one_line
+from replan.core.words import in_digits, one_line
 from replan.errors import ReplanError
 from replan.run.access.callers import Caller, reader
 from replan.server.auth.credentials import Credentials
@@ -176,7 +176,7 @@ class Servicer:
                 [("", "a conversation begins with `execute` or `watch`, and nothing was said")]
             ) from None
         except TimeoutError:
-            words = f"a conversation begins with `execute` or `watch`, and nothing was said for {secs:g} s"
+            words = f"a conversation begins with `execute` or `watch`, and nothing was said for {in_digits(secs)} s"
             raise Refused(Problem(TIMED_OUT, words)) from None
 
     # ── each call ──
