@@ -15,8 +15,8 @@ from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Place, Slot
 from replan.core.calls.telling import one_effect
 from replan.core.calls.told_alike import Told
+from replan.core.failures.faults import DONE_ALREADY
 from replan.core.ids import base_of
-from replan.core.recovery.ladder import DONE_ALREADY
 from replan.core.references.refs import has_references
 from replan.core.state.made_instead import doubt_of, what_became
 from replan.core.state.progress import CallState, StepState

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from replan.core.calls.site import Place
+from replan.core.calls.site import Place, Slot
+from replan.core.failures.faults import DONE_ALREADY
 from replan.core.ids import base_of, call_key, split_key
 from replan.core.plan.index import references_of
 from replan.core.state.progress import StepState
@@ -36,6 +37,7 @@ def occurrence(
     if step is None or (not changed and step.meant == 1 and not others):
         return state.ledger.occurrence(base, place)
     meant = step.meant
+    only_answered = changed and is_only_answered(step, place[1])
     if not changed and is_meant_again(step.step, place[1].action_id):
         return _once_more(state, base, place, step, one_of_several)
     if repeatable and state.ledger.overwritten(base):
@@ -50,6 +52,8 @@ def occurrence(
             return False
         if call.status != "succeeded" and call.effect == "reads":
             return False  # under way: another like reading does no harm
+        if only_answered:
+            return True
         if changed and call.effect != "reads" and _meant_both(state, place, other):
             return False
         if goes_on and not changed and call.effect == "once" and known.meant < meant:
@@ -173,6 +177,13 @@ def _is_asked_for(state: State, key: CallKey) -> bool:
         return False
     said = known.approvals.get(key)
     return said is None or said.approved
+
+
+def is_only_answered(step: StepState, slot: Slot) -> bool:
+    """True if the call was not made since its effect is had, and recovery has put what is done in its place: it is answered with that."""
+    mine = step.healing
+    latest = mine.latest(slot) if mine is not None and slot in mine.overrides else None
+    return latest is not None and latest.error.kind in DONE_ALREADY
 
 
 def is_meant_again(step: Step, action_id: ActionId | None) -> bool:

@@ -45,7 +45,7 @@ def had_already(
             text = told_unique(call.step_id, tool)
             return Fault(category="decomposition_error", kind="repeated", message=text)
         if not is_own:
-            text = f"{_had(call, tool)} just now, and it is not made twice"
+            text = f"{_maker(call.step_id)} is making a call of {tool.id!r} with the same {unique_words(tool)}, and it is not made twice"
             return Fault(category="unknown", kind="duplicate", message=text)
     done = _in_place(failed, state, tool, step.meant)
     if done is None or (again and done.sure):

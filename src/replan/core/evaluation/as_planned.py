@@ -9,6 +9,7 @@ from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.names import bases
 from replan.core.calls.site import Slot
 from replan.core.calls.telling import Telling, unique_text
+from replan.core.failures.faults import DONE_ALREADY
 from replan.core.ids import canonical, digest
 from replan.core.references.refs import Reference, listed
 from replan.core.references.resolve import resolve
@@ -237,13 +238,9 @@ def calls_of(step: StepState) -> list[tuple[str | None, ToolId, JsonObject]]:
     return planned
 
 
-NOT_LOST = frozenset({"repeated", "duplicate"})
-"""Faults of calls that were not made because the same effect was meant, and had, elsewhere."""
-
-
 def had_elsewhere(step: StepState, slot: Slot) -> bool:
     """True if the call was not made because the very same effect is another place's."""
     failed = step.healing.failures(slot) if step.healing is not None else []
     only = step.fault if not step.step.actions and step.step.for_each is None else None
     fault = failed[-1].error if failed else only
-    return fault is not None and fault.kind in NOT_LOST
+    return fault is not None and fault.kind in DONE_ALREADY

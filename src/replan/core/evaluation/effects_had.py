@@ -7,8 +7,9 @@ from itertools import product
 from typing import NamedTuple
 
 from replan.core.calls.told_alike import Told
-from replan.core.evaluation.as_planned import NOT_LOST, NeverMade, calls_of, had_elsewhere, same_effect
+from replan.core.evaluation.as_planned import NeverMade, calls_of, had_elsewhere, same_effect
 from replan.core.events import StepReflected
+from replan.core.failures.faults import DONE_ALREADY
 from replan.core.ids import base_of
 from replan.core.recovery.substitutes import is_declared
 from replan.core.references.refs import listed
@@ -113,7 +114,7 @@ class Effects:
             slot = Slot(action_id, item)
             call = step.calls.get(slot)
             if call is not None and call.effect != "reads":
-                if call.status != "succeeded" and (call.fault is None or call.fault.kind not in NOT_LOST):
+                if call.status != "succeeded" and (call.fault is None or call.fault.kind not in DONE_ALREADY):
                     found.append(Lost.of(call.tool_id, call.parameters, self._tried(step, call)))
             elif call is None and had_elsewhere(step, slot):
                 continue
@@ -124,6 +125,16 @@ class Effects:
                 if planned is not None:
                     found.append(Lost.of(tool_id, planned.parameters, planned.names))
         return found
+
+    def is_one_with_its_answer(self, step: StepState, slot: Slot) -> bool:
+        """True if the place is answered with what another one has had, and its tool says that all it has tried is that one effect
+        (`unique_by`)."""
+        call = step.calls.get(slot)
+        tool = self._resolve(call.tool_id) if call is not None and call.reused else None
+        if call is None or tool is None or not tool.unique_by or step.healing is None:
+            return False
+        names = self.names_of(call)
+        return all(not names.isdisjoint(self.names_tried(one)) for one in step.healing.failures(slot))
 
     def names_of(self, call: CallState) -> frozenset[str]:
         """What the call has in common with others of the same effect."""

@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-from replan.core.evaluation.as_planned import NOT_LOST
 from replan.core.evaluation.by_word import by_word
 from replan.core.evaluation.effects_had import Effects, Lost, Resolve
 from replan.core.evaluation.own_places import has_lost
 from replan.core.evaluation.stand_ins import by_other_tools, in_words
 from replan.core.evaluation.undone import LeftOut, Undone
 from replan.core.evaluation.very_effects import VeryEffects
+from replan.core.failures.faults import DONE_ALREADY
 from replan.core.recovery.reasons import is_a_reason
 from replan.core.report.explain import step_words, without_items
 from replan.core.state.progress import CallState, StepState
@@ -280,6 +280,6 @@ def _failed_effect(step: StepState) -> bool:
     return any(
         call.effect != "reads"
         and call.status in ("failed", "unknown")
-        and (call.fault is None or call.fault.kind not in NOT_LOST)
+        and (call.fault is None or call.fault.kind not in DONE_ALREADY)
         for call in step.calls.values()
     )

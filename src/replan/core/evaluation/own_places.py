@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from replan.core.evaluation.as_planned import NOT_LOST
 from replan.core.evaluation.effects_had import Effects
+from replan.core.failures.faults import DONE_ALREADY
 from replan.core.state.progress import CallState, Slot, StepState
 
 
@@ -30,8 +30,10 @@ def has_lost(step: StepState, effects: Effects) -> bool:
         slot
         for slot in mine.slots()
         if any(
-            effects.has_effect(one.tool_id) and one.error.kind not in NOT_LOST for one in mine.failures(slot)
+            effects.has_effect(one.tool_id) and one.error.kind not in DONE_ALREADY
+            for one in mine.failures(slot)
         )
+        and not effects.is_one_with_its_answer(step, slot)
     }
     had = {
         slot: call
@@ -92,7 +94,7 @@ def _failed(step: StepState, wanted: Collection[Slot], effects: Effects) -> Iter
     """Each effect that has failed, by the latest try of it at its place; one that was not called counts as tried at first."""
     latest: dict[tuple[Slot, int], CallState] = {}
     for call in step.every_call():
-        if call.effect == "reads" or (call.fault is not None and call.fault.kind in NOT_LOST):
+        if call.effect == "reads" or (call.fault is not None and call.fault.kind in DONE_ALREADY):
             continue
         if call.status == "failed":
             latest[call.slot, call.plan] = call

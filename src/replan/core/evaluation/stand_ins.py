@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replan.core.evaluation.as_planned import NOT_LOST
 from replan.core.evaluation.effects_had import Effects, Lost
+from replan.core.failures.faults import DONE_ALREADY
 from replan.core.report.explain import step_words
 from replan.core.state.progress import Slot, StepState
 
@@ -21,8 +21,8 @@ def by_other_tools(step: StepState, effects: Effects) -> list[Lost]:
         return []
     planned: dict[Slot, Lost] = {}
     for slot in mine.slots():
-        for one in mine.failures(slot):
-            if effects.has_effect(one.tool_id) and one.error.kind not in NOT_LOST:
+        for one in mine.failures(slot) if not effects.is_one_with_its_answer(step, slot) else ():
+            if effects.has_effect(one.tool_id) and one.error.kind not in DONE_ALREADY:
                 planned[slot] = Lost.of(one.tool_id, one.parameters)
                 break
     had = {call.slot: call for call in effects.own(step)} if planned else {}

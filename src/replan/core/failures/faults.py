@@ -62,6 +62,9 @@ NOT_MADE = frozenset(
         "unavailable",
     }
 )
+DONE_ALREADY = frozenset({"repeated", "duplicate"})
+"""Kinds of failures of a call that was not made since its effect is had, or meant, elsewhere: in other words, or by another tool, its step would
+have it again. Only a plan can say that this is meant, or leave it out; the step may only be given what is done."""
 
 
 TURNED_AWAY = frozenset({425, 429})

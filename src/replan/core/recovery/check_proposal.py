@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from replan.core.calls.names import bases
 from replan.core.data import schemas
+from replan.core.failures.faults import DONE_ALREADY
 from replan.core.recovery.check_doubt import of_doubt
 from replan.core.recovery.failed import Failed, not_values
-from replan.core.recovery.ladder import DONE_ALREADY
 from replan.core.recovery.substitutes import EFFECT_WORDS
 from replan.core.references.paths import static_steps
 from replan.core.reflection import ActionType, StepReflection, SuggestedAction
@@ -127,8 +127,6 @@ def _of_call(tool: ToolSpec, parameters: JsonObject, failed: Failed) -> Iterator
     parameters = {**parameters, **filled}
     for problem in schemas.parameter_problems(tool, parameters)[:10]:
         yield f"tool {tool.id!r}: {problem}"
-    if not failed.healing.tried().isdisjoint(bases(failed.seal_key, failed.task_id, tool, parameters)):
-        yield f"this very call of {tool.id!r} was tried for this step already and failed; propose something new"
     latest = failed.healing.latest(failed.slot)
     if latest is not None and latest.error.kind in DONE_ALREADY and tool.effect != "reads":
         if not failed.is_done(tool, parameters):
@@ -136,7 +134,10 @@ def _of_call(tool: ToolSpec, parameters: JsonObject, failed: Failed) -> Iterator
                 "the call was not made since its effect is had already, and here are other words for it: propose just the call that is "
                 "done, whose output the step then has, or hand it on (another effect, or the same once more, is for a new plan to say)"
             )
-    elif place := failed.made_elsewhere(tool, parameters):
+        return  # what is done is no further try
+    if not failed.healing.tried().isdisjoint(bases(failed.seal_key, failed.task_id, tool, parameters)):
+        yield f"this very call of {tool.id!r} was tried for this step already and failed; propose something new"
+    if place := failed.made_elsewhere(tool, parameters):
         yield (
             f"{place} makes this very call of {tool.id!r} already, or is to make it, and its effect does not stand for two: "
             "propose something else"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replan.core.calls.site import Slot
+from replan.core.failures.faults import DONE_ALREADY
 from replan.core.recovery.guard import must_stop
 from replan.core.reflection import ActionType, SuggestedAction
 from replan.core.state.step_recovery import Healing
@@ -23,9 +24,6 @@ MOST_SETTLED = 2
 MOST_READINGS = 3
 """Readings to find out about one call in doubt."""
 
-DONE_ALREADY = frozenset({"repeated", "duplicate"})
-"""Kinds of failures of a call that was not made since its effect is had: in other words, or by another tool, its step would have it again. Only
-a plan can say that this is meant, or leave it out; the step may only be given what is done."""
 SAFEST: tuple[ActionType, ...] = ("repair_step", "replan", "trigger_overall_reflection")
 """What a proposal that will not do is replaced by: the first of these that is open."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from replan.core import events as e
 from replan.core.calls.site import READING, Slot, slot_of
+from replan.core.failures.faults import DONE_ALREADY
 from replan.core.failures.signature import normalized, signature
 from replan.core.ids import canonical, digest
 from replan.core.plan.fingerprint import labels_of, prints_of
@@ -55,6 +56,8 @@ def _reflected(state: State, event: e.StepReflected, ts: float) -> None:
         mine.overrides[slot] = override(mine.overrides.get(slot), action)
         if event.call_key is not None:
             state.ledger.vacate(event.call_key, (event.step_id, slot))
+        elif event.error.kind in DONE_ALREADY:
+            state.ledger.leave((event.step_id, slot))
         step.put_away(slot)
     elif action.type != "settle_outcome":
         mine.pending[slot] = action

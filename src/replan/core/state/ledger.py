@@ -269,6 +269,14 @@ class Ledger:
         elif known == place:
             del self._occurrences[base]
 
+    def leave(self, place: Place) -> None:
+        """The place has made no call, and may mean another one by now."""
+        for base, known in list(self._occurrences.items()):
+            if isinstance(known, Occurrences):
+                known.leave(place)
+            elif known == place:
+                del self._occurrences[base]
+
     def free(self, steps: set[StepId]) -> None:
         """Steps that a new plan leaves out: a like call in that plan matches what they have done."""
         for base, like in list(self._occurrences.items()):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
+from replan.core.failures.faults import DONE_ALREADY
 from replan.core.reflection import SuggestedAction
 from replan.core.state.task import CallState, Slot, StepState
 from replan.core.types import Fault, JsonObject
@@ -21,6 +22,7 @@ from replan.run.calls.scope import steps_referred
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.recovery.diagnosis import Recovery, Taken
 from replan.run.recovery.doubts import FIRST_WAIT_SECS, Again, Doubts, Unsettled, due_at
+from replan.run.recovery.likes import is_free, likes_ended
 from replan.run.recovery.repair import repair
 from replan.run.session.context import Run
 from replan.run.session.outputs import Loaded
@@ -74,7 +76,13 @@ class Mending:
                 return fault
             loaded, item = await self._inputs(step, slot)
             meant = outline(step, slot, run.state, run.parts.tools, loaded, item)
-            await self._recovery.likes_ended(step, slot)
+            await likes_ended(run, step, slot)
+            if fault.kind in DONE_ALREADY and await is_free(run, step, slot, meant):
+                outcome = await self._try(step, slot, loaded, item, place, urgency)
+                if not isinstance(outcome, Fault):
+                    return outcome
+                fault = outcome
+                continue
             action = await self._recovery.decide(step, slot, fault, meant)
             match action.type:
                 case "verify_outcome":

@@ -322,24 +322,6 @@ class Recovery:
         )  # fmt: skip
         return added_metadata(tool, output) if happened else None
 
-    async def likes_ended(self, step: StepState, slot: Slot) -> None:
-        """Wait for the very same calls that are under way: what a reading shows may be theirs."""
-        call, wait = step.calls.get(slot), FIRST_WAIT_SECS
-        while (
-            call is not None
-            and call.status == "unknown"
-            and any(
-                one.key != call.key and (one.tool_id, one.parameters) == (call.tool_id, call.parameters)
-                for one in self._run.state.running_calls()
-            )
-        ):
-            await self._run.parts.clock.sleep(wait)
-            wait = min(2 * wait, LONGEST_WAIT_SECS)
-
-
-FIRST_WAIT_SECS, LONGEST_WAIT_SECS = 0.1, 5.0
-"""Between two looks whether the very same calls have ended."""
-
 
 class Taken(Exception):
     """The record that shows a call has settled another one while this was thought about."""
