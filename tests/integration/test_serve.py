@@ -176,3 +176,17 @@ def test_metrics_name_routes_and_no_task(http: httpx2.Client) -> None:
     assert task_id not in text
     assert "_created" not in text
     assert 'replan_tool_calls_total{outcome="succeeded",tool="weather"}' in text
+
+
+def test_tools_that_are_programs_run_in_the_service_as_elsewhere(tmp_path: Path) -> None:
+    steps = (
+        step("ran", "run_command", program="ls", arguments=["tools.py"]),
+        step("computed", "run_python", code="result = 6 * 7"),
+    )
+    more = ("--tools", "kit:shell=ls", "--tools", "kit:python")
+    with serving(tmp_path, *more) as service, service.client() as http:
+        task_id = done(http, plan(*steps))
+        result = http.get(f"/tasks/{task_id}/result").json()
+    assert result["is_success"] is True, result["failure"]
+    assert "tools.py" in str(result["steps"][0]["output"])
+    assert "42" in str(result["steps"][1]["output"])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from replan.app import Replan
+    from replan.config import Settings
 
 GRACE_SECS = 20.0
 
@@ -79,12 +80,14 @@ def serve(
         **policy,
     )
     with own_stdout() as out:
-        loop.run(_serve(replan, out, host, port, grpc_port, grace, json=json), _fast_loop())
+        loop.run(_serve(replan, out, host, port, grpc_port, grace, json=json), _loop_for(settings))
         log_lines.log.info("stopped")
 
 
-def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, where it is there."""
+def _loop_for(settings: Settings) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, where it is there and no tool runs here: under it, a program that cannot be started looks like one that was."""
+    if settings.engine.kind == "local":
+        return None
     try:
         import uvloop
     except ImportError:
