@@ -7,6 +7,8 @@ import inspect
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -293,3 +295,25 @@ async def _seen(client: Client, step_id: str) -> None:
     async for record in client.watch("t"):
         if record.type == "call_started" and record.event.step_id == step_id:  # type: ignore[union-attr]
             return
+
+
+def test_an_interrupt_of_code_that_is_not_async_cancels_its_task(service: Service) -> None:
+    plan = {"steps": [step("s1", "until", name="never")]}
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from replan.client import SyncClient\n"
+        f"with SyncClient({service.url!r}) as client:\n"
+        f"    client.run('Wait', plan={plan!r}, evaluation='steps', task_id='interrupted')\n"
+    )
+    with SyncClient(service.url) as client:
+        process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, encoding="utf-8")
+        try:
+            while "interrupted" not in [one.task_id for one in client.tasks()]:
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=SECS)
+        finally:
+            process.kill()
+            process.wait()
+        assert "KeyboardInterrupt" in told
+        assert client.wait("interrupted").status == "cancelled"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from replan.client.client import CANCEL_SECS, Client
@@ -19,8 +20,7 @@ def _blocking(
     def call(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._to_end(method(self._client, *args, **kwargs))
 
-    call.__name__, call.__doc__ = method.__name__, method.__doc__
-    return call
+    return update_wrapper(call, method)
 
 
 def _iterating(
@@ -35,8 +35,7 @@ def _iterating(
             if not self._loop.is_closed():
                 self._to_end(_closed(found))
 
-    call.__name__, call.__doc__ = method.__name__, method.__doc__
-    return call
+    return update_wrapper(call, method)
 
 
 class SyncClient:
