@@ -134,6 +134,8 @@ async def test_what_goes_wrong_is_the_error_that_the_library_raises(client: Clie
         ),
         (InputError, "task", client.submit("")),
         (InputError, "cannot be JSON", client.submit("x", metadata={"at": float("nan")})),
+        (InputError, "idempotency-key", client.submit("x", idempotency_key="a\nb")),
+        (InputError, "idempotency-key", client.submit("x", idempotency_key="é")),
         (InputError, "env:", client.submit("x", secrets={"key": "plain"})),
     ):
         with pytest.raises(raised, match=words) as told:

@@ -88,9 +88,13 @@ def key_of(key: Key | None) -> Callable[[], str | None]:
     if given is None:
         given = os.environ.get("REPLAN_API_KEY", "")
     value = read_source(given, "the key of the service") or given
-    if not (value.isascii() and value.isprintable()):
+    if not _is_of_headers(value):
         raise InputError("the key of the service holds what no key does: printable ASCII characters only")
     return lambda: value or None
+
+
+def _is_of_headers(value: str) -> bool:
+    return value.isascii() and value.isprintable() and value == value.strip()
 
 
 class Connection:
@@ -105,6 +109,8 @@ class Connection:
         self._reached = False
         self.key = key_of(key)
         self._headers = dict(headers or {})
+        if wrong := [name for name, value in self._headers.items() if not _is_of_headers(name + value)]:
+            raise InputError(f"headers: {wrong[0]!r:.100}: printable ASCII characters only")
         self._client: httpx2.AsyncClient | None = None
 
     async def aclose(self) -> None:
@@ -153,6 +159,9 @@ class Connection:
         url = self.url + path
         content = None if body is None else _written(body)
         kind = {"accept": "application/json"}
+        for name, value in (headers or {}).items():
+            if not _is_of_headers(value):
+                raise InputError(f"{name}: {value!r:.100}: printable ASCII characters only")
         if content is not None:
             kind["content-type"] = "application/json"
         pauses = self.pauses()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from replan.client import Client
 from replan.client.connection import address_of, key_of, quoted
 from replan.errors import InputError
 
@@ -61,6 +62,11 @@ def test_a_key_that_cannot_be_a_header_is_refused_unshown(key: str) -> None:
     with pytest.raises(InputError) as told:
         key_of(key)
     assert key not in str(told.value)
+
+
+def test_headers_that_can_be_none_are_refused() -> None:
+    with pytest.raises(InputError, match="x-a"):
+        Client("http://h", headers={"x-a": "b\nc: d"})
 
 
 def test_an_id_is_one_part_of_a_path() -> None:
