@@ -13,12 +13,14 @@ from access_world import PLAIN, STORES, World, database, world
 from run_tasks import plan, step, verdict
 
 from replan.config.sections import Limits
+from replan.core.events import LlmCallCompleted, TaskCompleted, TaskSubmitted
+from replan.core.types import Usage
 from replan.errors import TooMany
 from replan.ports import Price
 from replan.run.access import requests as r
 from replan.run.access.callers import Caller
 from replan.run.access.tenants.limits import Quotas
-from replan.run.access.tenants.spending import DAY, FRESH_SECS
+from replan.run.access.tenants.spending import DAY, FRESH_SECS, Spending
 from replan.run.access.use_cases import UseCases
 from replan.testing import ScriptedModel
 
@@ -177,3 +179,43 @@ async def test_tasks_that_end_give_back_what_they_did_not_use(tmp_path: Path) ->
         await there.done(first.task_id, ANN)
         time.at += FRESH_SECS
         await there.submit(PLAIN, ANN)
+
+
+async def test_what_is_counted_is_what_the_states_of_the_tasks_say(tmp_path: Path) -> None:
+    async with limited(tmp_path / "log.db", judged(), max_tokens_per_day=10**9) as (there, time):
+        results = [await by_model(there, ANN) for _ in range(3)]
+        forked = await there.cases.fork(ANN, results[0].task_id, r.ForkRequest(judge=True))
+        await there.done(forked.task_id, ANN)
+        await there.submit(HOLD, ANN)
+        states = [
+            await there.replan.service.state(row.task_id) for row in (await there.cases.tasks(ANN)).items
+        ]
+        wanted = sum(state.usage.input_tokens + state.usage.output_tokens for state in states)
+        dollars = sum(state.usage.cost_usd for state in states)
+        for _ in range(2):
+            spending = Spending(there.replan.service)
+            for _ in range(2):  # from the beginning, and brought up to date
+                day = await spending.today("acme")
+                assert day.used.tokens == wanted > 0
+                assert day.used.cost_usd == pytest.approx(dollars)
+                time.at += FRESH_SECS
+        there.source.let_go.set()
+
+
+async def test_many_tasks_of_a_day_are_all_counted_whichever_have_ended(tmp_path: Path) -> None:
+    async with limited(tmp_path / "log.db") as (there, time):
+        store, spending = there.replan.service.parts.store, Spending(there.replan.service)
+        asked = LlmCallCompleted(call_id="c", role="evaluator", model="m", usage=Usage(input_tokens=1))
+        wanted = 0
+        for more in (260, 3, 250):
+            wanted += more
+            for number in range(more):
+                name = f"t{more}-{number}"
+                await store.create(name, TaskSubmitted(description="x", tenant=ANN.tenant), time.now())
+                claim = await store.claim(name)
+                await store.append(
+                    claim, [asked, *([TaskCompleted()] if number % 4 else [])], ts=time.now(), round=1
+                )
+                await store.release(claim)
+            time.at += FRESH_SECS
+            assert (await spending.today(ANN.tenant)).used.tokens == wanted

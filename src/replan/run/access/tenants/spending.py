@@ -7,10 +7,13 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, get_args
 
-from replan.core.state.task import ENDED, State, TaskStatus
+from replan.core.events import LlmCallCompleted, Record, TaskForked
+from replan.core.limits.policy import Budget, Policy
+from replan.core.state.task import ENDED, TaskStatus
 from replan.errors import TaskNotFound
 from replan.ports import TaskSummary
 from replan.run.service.tasks import Service
+from replan.run.session.pages import pages
 
 DAY = 86_400.0
 FRESH_SECS = 5.0
@@ -41,9 +44,28 @@ class Today(NamedTuple):
 
 
 class _Task(NamedTuple):
-    last_seq: int
-    used: Spent
-    held: Spent
+    """What of a task's log has been read comes to."""
+
+    seq: int = 0
+    used: Spent = Spent()
+    budget: Budget = Budget()
+
+    @property
+    def held(self) -> Spent:
+        return Spent(
+            max((self.budget.max_cost_usd or 0.0) - self.used.cost_usd, 0.0),
+            max((self.budget.max_tokens or 0) - self.used.tokens, 0),
+        )
+
+    def after(self, record: Record) -> _Task:
+        event, used, budget = record.event, self.used, self.budget
+        if isinstance(event, LlmCallCompleted):
+            used += Spent(event.usage.cost_usd, event.usage.input_tokens + event.usage.output_tokens)
+        elif isinstance(event, TaskForked):
+            used = Spent()  # what is shared was spent by the other task
+        if isinstance(policy := getattr(event, "policy", None), Policy):
+            budget = policy.budget
+        return _Task(record.seq, used, budget)
 
 
 class _Tenant:
@@ -53,6 +75,7 @@ class _Tenant:
         self.ended: set[str] = set()
         self.used = Spent()
         """By those that have ended."""
+        self.sum = Today(Spent(), Spent())
         self.since = Spent()
         """What tasks may use that were stored since the sum was made."""
         self.fresh_until = float("-inf")
@@ -85,14 +108,15 @@ class Spending:
             if now >= known.fresh_until:
                 known.since = Spent()
                 await self._bring_up(tenant, known)
-                known.fresh_until = now + FRESH_SECS
-        used, held = known.used, known.since
-        for one in known.unfinished.values():
-            used, held = used + one.used, held + one.held
-        return Today(used, held)
+                used, held = known.used, Spent()
+                for one in known.unfinished.values():
+                    used, held = used + one.used, held + one.held
+                known.sum, known.fresh_until = Today(used, held), now + FRESH_SECS
+        return Today(known.sum.used, known.sum.held + known.since)
 
     async def _bring_up(self, tenant: str, known: _Tenant) -> None:
         gone = set(known.unfinished)
+        before = gone | known.ended
         async for summary in self._newest(known.day, tenant, UNFINISHED):
             gone.discard(summary.task_id)
             await self._look(known, summary)
@@ -103,18 +127,21 @@ class Spending:
                 known.used += known.unfinished.pop(task_id).used
         old = 0
         async for summary in self._newest(known.day, tenant):
-            if summary.task_id in known.ended or summary.task_id in known.unfinished:
-                old += 1
-                if old == PAGE:  # what is older is known: some are stored out of turn, though not so far
-                    return
-            else:
+            old = old + 1 if summary.task_id in before else 0
+            if old == PAGE:  # what is older is known, too: some are stored out of turn, though not so far
+                return
+            if summary.task_id not in known.ended and summary.task_id not in known.unfinished:
                 await self._look(known, summary)
 
     async def _newest(
         self, since: float, tenant: str, status: Sequence[str] = ()
     ) -> AsyncIterator[TaskSummary]:
         before = None
-        while page := await self._store.list_tasks(status=status, limit=PAGE, before=before, tenant=tenant):
+        while True:
+            try:
+                page = await self._store.list_tasks(status=status, limit=PAGE, before=before, tenant=tenant)
+            except TaskNotFound:  # the last one was deleted meanwhile: the next sum has what is after it
+                return
             for summary in page:
                 if summary.created < since:
                     return
@@ -124,25 +151,14 @@ class Spending:
             before = page[-1].task_id
 
     async def _look(self, known: _Tenant, summary: TaskSummary) -> None:
-        before = known.unfinished.get(summary.task_id)
-        if before is not None and before.last_seq == summary.last_seq:
-            return
-        state = await self._service.state(summary.task_id)
-        used = _used(state)
+        task = known.unfinished.get(summary.task_id, _Task())
+        if task.seq < summary.last_seq:
+            async for records in pages(self._store, summary.task_id, task.seq):
+                for record in records:
+                    task = task.after(record)
         if summary.status in ENDED:
             known.unfinished.pop(summary.task_id, None)
             known.ended.add(summary.task_id)
-            known.used += used
+            known.used += task.used
         else:
-            known.unfinished[summary.task_id] = _Task(summary.last_seq, used, _held(state, used))
-
-
-def _used(state: State) -> Spent:
-    return Spent(state.usage.cost_usd, state.usage.input_tokens + state.usage.output_tokens)
-
-
-def _held(state: State, used: Spent) -> Spent:
-    budget = state.policy.budget
-    return Spent(
-        max((budget.max_cost_usd or 0.0) - used.cost_usd, 0.0), max((budget.max_tokens or 0) - used.tokens, 0)
-    )
+            known.unfinished[summary.task_id] = task
