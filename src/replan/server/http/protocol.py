@@ -68,6 +68,16 @@ def bounded(
     class Bounded(limited(protocol, header_secs=header_secs, body_secs=body_secs, timed_out=_TIMED_OUT)):  # type: ignore[misc]
         _head = 0
 
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            app: Any = getattr(self, "app")  # noqa: B009 -- of a base that is not known here
+
+            async def within(scope: Any, receive: Any, send: Any) -> None:
+                scope["replan.abort"] = self.transport.abort
+                await app(scope, receive, send)
+
+            self.app = within
+
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             transport.set_write_buffer_limits(high=MOST_UNSENT_BYTES)
@@ -98,7 +108,6 @@ def bounded(
         def on_message_begin(self) -> None:
             self._head = 1
             super().on_message_begin()
-            self.scope["replan.abort"] = self.transport.abort
 
         def on_url(self, url: bytes) -> None:
             self._count(len(url))
