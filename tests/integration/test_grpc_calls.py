@@ -16,6 +16,8 @@ import pytest
 pytest.importorskip("grpc_health")
 pytest.importorskip("grpc_reflection")
 
+import grpc
+import grpc.aio
 from access_world import ASKED, FAILS, SECS
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -33,6 +35,7 @@ from replan.server.grpc.calls import SAID, UNARY
 from replan.server.grpc.messages import SERVICE, pb
 from replan.server.grpc.proto import generate
 from replan.server.grpc.serving import serving_grpc
+from replan.server.telemetry.metrics import Metrics
 from replan.testing import FakeTool
 
 pytestmark = pytest.mark.anyio
@@ -341,6 +344,32 @@ async def test_what_fails_inside_tells_nothing_of_itself(
         assert "hunter2" not in one.message
         assert "Error" not in one.message
     assert "hunter2" in caplog.text
+
+
+async def test_a_call_is_counted_by_its_end_and_named_as_its_caller_named_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as there:
+        there.here.metrics = metrics = Metrics(there.there.replan.serving().load)
+        await there.call("ListTasks")
+        call = there.call("GetTask", task_id="none", metadata=(("x-request-id", "mine-1"),))
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call
+        watched = there.call("ExecuteTask", task=task(HOLDS))
+        await watched.read()
+        watched.cancel()
+        async with asyncio.timeout(SECS):
+            while "CANCELLED" not in (text := metrics.text().decode()):
+                await there.call("ListTools")
+        there.there.source.let_go.set()
+
+    trailing = dict(refused.value.trailing_metadata() or ())
+    assert b"mine-1" in trailing["grpc-status-details-bin"]
+    for line in (
+        'replan_grpc_requests_total{code="OK",method="ListTasks"} 1.0',
+        'replan_grpc_requests_total{code="NOT_FOUND",method="GetTask"} 1.0',
+        'replan_grpc_requests_total{code="CANCELLED",method="ExecuteTask"} 1.0',
+        'replan_grpc_request_duration_seconds_count{method="GetTask"} 1.0',
+    ):
+        assert line in text
 
 
 async def test_who_calls_is_known_by_the_metadata_and_scopes_are_held_to(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextvars
 import logging
+import re
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -23,8 +25,17 @@ from replan.server.streams.sse import Sending
 from replan.server.telemetry.metrics import Metrics
 
 log = logging.getLogger("replan.server")
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
 """Of the call that is answered, for the log."""
+
+
+def named_call(given: object) -> str:
+    """The id of the call that is answered from here on: the caller's own where it has sent one that can be."""
+    text = given if isinstance(given, str) else ""
+    named = text if _ID.fullmatch(text) else secrets.token_hex(8)
+    request_id.set(named)
+    return named
 
 
 class Authenticator(Protocol):

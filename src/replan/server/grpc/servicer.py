@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -14,21 +15,23 @@ from replan.beside import beside
 from replan.core.words import in_digits, one_line
 from replan.errors import ReplanError
 from replan.run.access.callers import Caller, reader
-from replan.server.auth.credentials import Credentials
 from replan.server.carrying import Carrying
 from replan.server.grpc.asked import after_of, showing, submission, task_of
 from replan.server.grpc.calls import UNARY, Unary
 from replan.server.grpc.conversation import Conversation
+from replan.server.grpc.door import Call, Door
 from replan.server.grpc.messages import Misfit, encoder, pb, read
-from replan.server.grpc.statuses import Refused, Status, status, status_of
+from replan.server.grpc.statuses import Refused
 from replan.server.grpc.watching import event_frames
-from replan.server.problems import CROWDED, LEAVING, TIMED_OUT, Problem
+from replan.server.problems import TIMED_OUT, Problem
 from replan.server.shared import Shared
 
 TASK_ID = "replan-task-id"
 """The metadata that names the task of ExecuteTask before its first event."""
 _GONE = "the call that had submitted it was cancelled"
 _PIECE = 64 * 1024
+_REFUSED_SECS = 1.0
+"""A client that is still sending what a conversation begins with would be told of that, and not why it is refused."""
 log = logging.getLogger("replan")
 Handler = Callable[..., Any]
 
@@ -39,92 +42,89 @@ class Servicer:
     def __init__(self, here: Shared) -> None:
         self._here = here
         self._carrying = Carrying()
-        self._open = 0
-        """Calls under way."""
-        self._streams = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._door = Door(here)
 
     def handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
         """By the name of the call. Messages are bytes here: what cannot be read is answered like any other fault of a caller."""
         streams = {"ExecuteTask": self.execute, "WatchTask": self.watch, "GetArtifact": self.artifact}
         return {
-            **{name: grpc.unary_unary_rpc_method_handler(self._unary(call)) for name, call in UNARY.items()},
+            **{
+                name: grpc.unary_unary_rpc_method_handler(self._unary(name, call))
+                for name, call in UNARY.items()
+            },
             **{name: grpc.unary_stream_rpc_method_handler(handler) for name, handler in streams.items()},
             "Converse": grpc.stream_stream_rpc_method_handler(self.converse),
         }
 
     async def drained(self, secs: float) -> None:
-        """Wait until no call is under way, for so long at most."""
-        try:
-            async with asyncio.timeout(secs):
-                await self._idle.wait()
-                await self._carrying.all_ended()
-        except TimeoutError:
-            log.info("%d calls over gRPC are cut off as the service ends", self._open)
+        """Wait until no call is under way, for so long at most; what changes something is carried through."""
+        await self._door.empty(secs)
+        await self._carrying.all_ended()
 
     # ── calls with one answer ──
 
-    def _unary(self, call: Unary) -> Handler:
-        encode = encoder(call.gives)
+    def _unary(self, name: str, what: Unary) -> Handler:
+        encode = encoder(what.gives)
 
         async def answer(data: bytes, context: Any) -> bytes:
-            self._begin(context, stream=False)
+            call = self._door.enter(context, name)
             try:
-                caller = await self._caller(context)
-                message = read(data, call.takes)
-                limit = self._here.settings.server.request_timeout_secs if call.timed else None
+                caller = await self._door.caller(call)
+                message = read(data, what.takes)
+                limit = self._here.settings.server.request_timeout_secs if what.timed else None
                 async with asyncio.timeout(limit):
-                    doing = call.call(self._here, caller, message)
-                    found = await (self._carrying.through(doing) if call.acts else doing)
-                if not call.timed:  # a key may have been revoked while it waited
-                    await self._here.authenticate(_credentials(context))
-                return await beside(encode, found) if call.heavy else encode(found)
+                    doing = what.call(self._here, caller, message)
+                    found = await (self._carrying.through(doing) if what.acts else doing)
+                if not what.timed:  # a key may have been revoked while it waited
+                    await self._here.authenticate(call.credentials)
+                told: bytes = await beside(encode, found) if what.heavy else encode(found)
             except TimeoutError:
-                await _abort(context, status(Problem(TIMED_OUT, "it took longer than a call may take here")))
+                words = "it took longer than a call may take here ([server] request_timeout_secs)"
+                await call.refuse(Refused(Problem(TIMED_OUT, words)))
             except Exception as error:  # noqa: BLE001  (told, or logged)
-                await _abort(context, status_of(error))
+                await call.refuse(error)
+            call.done()
+            return told
 
         return answer
 
     # ── streams ──
 
     async def watch(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
-        self._begin(context, stream=True)
+        call = self._door.enter(context, "WatchTask", stream=True)
         try:
-            caller = await self._caller(context, stream=True)
+            caller = await self._door.caller(call)
             message = read(data, pb.WatchTaskRequest)
             how = showing(self._here, message)
             row = await self._here.use_cases.may_watch(caller, task_of(message))
-            async for frame in event_frames(self._here, row, after_of(message), how, _credentials(context)):
+            async for frame in event_frames(self._here, row, after_of(message), how, call.credentials):
                 yield frame
+            call.done()
         except Exception as error:  # noqa: BLE001
-            await _abort(context, status_of(error))
+            await call.refuse(error)
 
     async def execute(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
-        self._begin(context, stream=True)
-        cut_off = True
+        call = self._door.enter(context, "ExecuteTask", stream=True)
         try:
-            caller = await self._caller(context, stream=True)
+            caller = await self._door.caller(call)
             message = read(data, pb.ExecuteTaskRequest)
             how, after = showing(self._here, message), after_of(message)
             request, key = await submission(message.task)
             begun = self._carrying.begin(self._here.use_cases.submit(caller, request, idempotency_key=key))
             if message.cancel_with_call:
-                context.add_done_callback(lambda _: self._cancel_with(begun, caller) if cut_off else None)
+                context.add_done_callback(lambda _: self._cancel_with(call, begun, caller))
             submitted = await asyncio.shield(begun)
             await context.send_initial_metadata(((TASK_ID, submitted.task_id),))
             row = await self._here.use_cases.may_watch(reader(caller), submitted.task_id)
-            async for frame in event_frames(self._here, row, after, how, _credentials(context)):
+            async for frame in event_frames(self._here, row, after, how, call.credentials):
                 yield frame
-            cut_off = False
+            call.done()
         except Exception as error:  # noqa: BLE001
-            cut_off = False
-            await _abort(context, status_of(error))
+            await call.refuse(error)
 
-    def _cancel_with(self, begun: asyncio.Task[Any], caller: Caller) -> None:
+    def _cancel_with(self, call: Call, begun: asyncio.Task[Any], caller: Caller) -> None:
         """Cancel the task of a call that was cancelled, or whose deadline has passed."""
-        if not self._here.leaving.now:
+        if call.code == "CANCELLED" and not self._here.leaving.now:
             self._carrying.begin(self._cancel(begun, caller))
 
     async def _cancel(self, begun: asyncio.Task[Any], caller: Caller) -> None:
@@ -138,9 +138,9 @@ class Servicer:
             log.info("task %s is not cancelled with its call: %s", task_id, one_line(str(error)))
 
     async def artifact(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
-        self._begin(context, stream=True)
+        call = self._door.enter(context, "GetArtifact", stream=True)
         try:
-            caller = await self._caller(context, stream=True)
+            caller = await self._door.caller(call)
             message = read(data, pb.ArtifactRequest)
             kept = await self._here.use_cases.artifact(caller, task_of(message), message.artifact_id)
             head = {"media_type": kept.media_type, "size": kept.size}
@@ -150,24 +150,30 @@ class Servicer:
                     head = {}
             if head:  # nothing in it
                 yield pb.ArtifactPiece(**head).SerializeToString()
+            call.done()
         except Exception as error:  # noqa: BLE001
-            await _abort(context, status_of(error))
+            await call.refuse(error)
 
     async def converse(self, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
-        self._begin(context, stream=True)
+        call = self._door.enter(context, "Converse", stream=True)
         try:
-            caller = await self._caller(context, stream=True)
-            first = await self._first(requests)
-            conversation = Conversation(self._here, caller, self._carrying, _credentials(context))
+            try:
+                caller = await self._door.caller(call)
+            except Exception:
+                with contextlib.suppress(Misfit, Refused):
+                    await self._first(requests, _REFUSED_SECS)
+                raise
+            first = await self._first(requests, self._here.settings.server.request_timeout_secs)
+            conversation = Conversation(self._here, caller, self._carrying, call.credentials)
             await conversation.open(read(first, pb.ConverseRequest))
             async for frame in conversation.frames(requests):
                 yield frame
+            call.done()
         except Exception as error:  # noqa: BLE001
-            await _abort(context, status_of(error))
+            await call.refuse(error)
 
-    async def _first(self, requests: AsyncIterator[bytes]) -> bytes:
+    async def _first(self, requests: AsyncIterator[bytes], secs: float) -> bytes:
         """What a conversation begins with."""
-        secs = self._here.settings.server.request_timeout_secs
         try:
             async with asyncio.timeout(secs):
                 return await anext(aiter(requests))
@@ -178,41 +184,3 @@ class Servicer:
         except TimeoutError:
             words = f"a conversation begins with `execute` or `watch`, and nothing was said for {in_digits(secs)} s"
             raise Refused(Problem(TIMED_OUT, words)) from None
-
-    # ── each call ──
-
-    def _begin(self, context: Any, *, stream: bool) -> None:
-        self._open += 1
-        self._streams += stream
-        self._idle.clear()
-        context.add_done_callback(lambda _: self._end(stream))
-
-    def _end(self, stream: bool) -> None:
-        self._open -= 1
-        self._streams -= stream
-        if not self._open:
-            self._idle.set()
-
-    async def _caller(self, context: Any, *, stream: bool = False) -> Caller:
-        """Who calls, if the call is taken at all."""
-        if self._here.leaving.now:
-            raise Refused(
-                Problem(
-                    LEAVING, "this service is about to end: call again, elsewhere or later", retry_after=1.0
-                )
-            )
-        most = self._here.settings.server.max_connections
-        if stream and self._streams > most:
-            raise Refused(
-                Problem(CROWDED, f"{most} streams are open here, and no more may be", retry_after=1.0)
-            )
-        return await self._here.signed(_credentials(context))
-
-
-def _credentials(context: Any) -> Credentials:
-    return Credentials.of(context.invocation_metadata() or (), context.peer())
-
-
-async def _abort(context: Any, found: Status) -> NoReturn:
-    await context.abort(found.code, found.message, found.trailing)
-    raise AssertionError  # `abort` raises

@@ -12,6 +12,7 @@ from replan.core.data.strict_json import storable
 from replan.errors import ReplanError
 from replan.server.grpc.messages import Misfit
 from replan.server.problems import INTERNAL, MISFIT, Problem, problem_of
+from replan.server.shared import request_id
 
 DOMAIN = "replan"
 DETAILS = "grpc-status-details-bin"
@@ -60,6 +61,8 @@ def status(problem: Problem, fields: tuple[tuple[str, str], ...] = ()) -> Status
     told = _status.Status(code=code.value[0], message=words)
     reason = problem.kind.name.replace("-", "_").upper()
     titles = {"type": problem.kind.type, "title": problem.kind.title}
+    if named := request_id.get():
+        titles["request_id"] = named
     told.details.add().Pack(_details.ErrorInfo(reason=reason, domain=DOMAIN, metadata=titles))
     if problem.retry_after is not None:
         wait = _details.RetryInfo()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import secrets
 import time
 from collections.abc import Sequence
 
@@ -17,10 +15,9 @@ from replan.core.words import in_digits
 from replan.server.http.calls import ROOT
 from replan.server.http.problems import Refused, answer_of
 from replan.server.problems import BODY_TOO_LARGE, TIMED_OUT, Problem
-from replan.server.shared import Shared, request_id
+from replan.server.shared import Shared, named_call
 from replan.server.telemetry.metrics import Metrics
 
-_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _LEAST_COMPRESSED = 1024
 MOST_BODY_BYTES = 2_097_152
@@ -49,8 +46,7 @@ class Named:
         given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode(
             "latin-1"
         )
-        named = given if _ID.fullmatch(given) else secrets.token_hex(8)
-        request_id.set(named)
+        named = named_call(given)
         scope["replan.send"] = send  # for streams, whose every piece would go through all that is around them
         header = (b"x-request-id", named.encode())
         whole = False

@@ -127,6 +127,13 @@ class Metrics:
             "replan_http_request_duration_seconds", "How long they took, streams left out.", ["method", "route"],
             buckets=_CALL_SECS, registry=registry,
         )  # fmt: skip
+        self.calls = Counter(
+            "replan_grpc_requests", "Calls of the gRPC API.", ["method", "code"], registry=registry
+        )
+        self.call_secs = Histogram(
+            "replan_grpc_request_duration_seconds", "How long they took, streams left out.", ["method"],
+            buckets=_CALL_SECS, registry=registry,
+        )  # fmt: skip
         watching = Gauge("replan_watchers", "Open streams of events.", registry=registry)
         watching.set_function(watchers)
         running = Gauge("replan_tasks_running", "Tasks that are driven here now.", registry=registry)
@@ -155,6 +162,12 @@ class Metrics:
         self.requests.labels(method, route, str(status)).inc()
         if not streamed:
             self.request_secs.labels(method, route).observe(secs)
+
+    def called(self, method: str, code: str, secs: float, *, streamed: bool) -> None:
+        """A call of the gRPC API."""
+        self.calls.labels(method, code).inc()
+        if not streamed:
+            self.call_secs.labels(method).observe(secs)
 
     # ── Tap ──
 

@@ -1,0 +1,90 @@
+"""Who comes in over gRPC: known by name, counted, bounded, and told in words what went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any, NoReturn
+
+from replan.run.access.callers import Caller
+from replan.server.auth.credentials import Credentials
+from replan.server.grpc.statuses import Refused, status_of
+from replan.server.problems import CROWDED, LEAVING, Problem
+from replan.server.shared import Shared, named_call
+
+log = logging.getLogger("replan")
+
+
+class Call:
+    """A call under way, and how it ended."""
+
+    def __init__(self, context: Any, name: str, *, stream: bool) -> None:
+        self.context = context
+        self.name = name
+        self.stream = stream
+        self.began = time.perf_counter()
+        self.code = "CANCELLED"
+        """What it is as long as nobody says otherwise: the client hangs up, or its deadline passes."""
+
+    @property
+    def credentials(self) -> Credentials:
+        return Credentials.of(self.context.invocation_metadata() or (), self.context.peer())
+
+    def done(self) -> None:
+        self.code = "OK"
+
+    async def refuse(self, error: Exception) -> NoReturn:
+        """End it with what is told of the error."""
+        found = status_of(error)
+        self.code = found.code.name
+        await self.context.abort(found.code, found.message, found.trailing)
+        raise AssertionError  # `abort` raises
+
+
+class Door:
+    """The calls under way in one process."""
+
+    def __init__(self, here: Shared) -> None:
+        self._here = here
+        self._open = 0
+        self._streams = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def enter(self, context: Any, name: str, *, stream: bool = False) -> Call:
+        call = Call(context, name, stream=stream)
+        named_call(dict(context.invocation_metadata() or ()).get("x-request-id"))
+        self._open += 1
+        self._streams += stream
+        self._idle.clear()
+        context.add_done_callback(lambda _: self._left(call))
+        return call
+
+    def _left(self, call: Call) -> None:
+        self._open -= 1
+        self._streams -= call.stream
+        if not self._open:
+            self._idle.set()
+        if self._here.metrics is not None:
+            secs = time.perf_counter() - call.began
+            self._here.metrics.called(call.name, call.code, secs, streamed=call.stream)
+
+    async def caller(self, call: Call) -> Caller:
+        """Who calls, if the call is taken at all."""
+        if self._here.leaving.now:
+            words = "this service is about to end: call again, elsewhere or later"
+            raise Refused(Problem(LEAVING, words, retry_after=1.0))
+        most = self._here.settings.server.max_connections
+        if call.stream and self._streams > most:
+            words = f"{most} streams are open here, and no more may be"
+            raise Refused(Problem(CROWDED, words, retry_after=1.0))
+        return await self._here.signed(call.credentials)
+
+    async def empty(self, secs: float) -> None:
+        """Wait until no call is under way, for so long at most."""
+        try:
+            async with asyncio.timeout(secs):
+                await self._idle.wait()
+        except TimeoutError:
+            log.info("%d calls over gRPC are cut off as the service ends", self._open)
