@@ -115,6 +115,8 @@ def policy_with(policy: Policy, given: Mapping[str, Any], *, beside: Iterable[st
         else:
             near = difflib.get_close_matches(name, [*Options.__annotations__, *beside], 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
+            if name in near:  # of one call, and not of all
+                hint = " itself, but of its methods: give it to `run` or `submit`"
             raise InputError(f"{name!r} is not an option of Replan{hint}")
     if budget:
         changes["budget"] = policy.budget.model_copy(update=budget)

@@ -42,6 +42,7 @@ from replan.errors import ConfigError, InputError
         ({"budget": {"max_llm_call": 5}}, "'max_llm_call' is not a limit; did you mean 'max_llm_calls'?"),
         ({"budget": {"max_rounds": "3"}}, "max_rounds: expected a whole number of at least 0 or None"),
         ({"output_schema": "x"}, "output_schema: "),
+        ({"timeout": 6}, "give it to `run` or `submit`"),
         ({"modle": "m"}, "'modle' is not an option of Replan; did you mean 'model'?"),
         (
             {"max_concurrent_tasks": 2},

@@ -211,15 +211,21 @@ def _says_nothing(plain: str, value: Any) -> bool:
 def _unknown(key: str, plain: str, value: Any, fields: Mapping[str, tuple[str, ...]], where: str) -> str:
     if plain in _SAYS_NOTHING_AS:
         return f"{where} has {key!r}: {str(value)[:60]!r}, which is not read: leave it out, and leave out what is not to be done"
+    if fields is ACTION_FIELDS and (of_steps := _of_steps(plain)):
+        return f"{where} has no field {key!r}, which steps have: write {of_steps!r} on the step, or make a step of its own of the action"
     if fields is not PLAN_FIELDS:
         return f"{where} has no field {key!r}; there are: {', '.join(fields)}"
-    for name, names in STEP_FIELDS.items():
-        if plain in (folded(name), *map(folded, names)):
-            return f"the plan has no field {key!r}, which steps have: write {name!r} on each step that it is meant for"
+    if of_steps := _of_steps(plain):
+        return f"the plan has no field {key!r}, which steps have: write {of_steps!r} on each step that it is meant for"
     return (
         f"the plan has no field {key!r}: leave it out, or put into `reasoning`, which nothing goes by, what is for readers; a plan that is "
         "not to be run has no steps, and says why in `cannot`"
     )
+
+
+def _of_steps(plain: str) -> str:
+    """The field of a step that has this name; empty if none has."""
+    return next((n for n, names in STEP_FIELDS.items() if plain in (folded(n), *map(folded, names))), "")
 
 
 _ROOM = 400_000

@@ -10,6 +10,7 @@ from replan.core.references.paths import check_path
 from replan.core.references.refs import has_references
 from replan.core.secrets import takes_secrets
 from replan.core.types import JsonObject, ToolSpec
+from replan.core.waits.moments import misread
 
 
 def wait_violations(
@@ -23,6 +24,8 @@ def wait_violations(
     if tool.waits == "time":
         if given.keys().isdisjoint(("seconds", "until")) or {"seconds", "until"} <= given.keys():
             yield f"{where}: give seconds or until, one of the two"
+        elif wrong := misread(given):
+            yield f"{where}: {wrong}"
     elif tool.waits == "condition":
         yield from _of_condition(resolve, nearest, where, given)
 

@@ -9,9 +9,9 @@ from replan.core.events import misread
 from replan.core.state.fold import fold
 from replan.core.state.progress import TaskStatus
 from replan.core.state.task import State
+from replan.core.waits.moments import told
 from replan.core.waits.tools import tools_of
 from replan.ports import Denies, Store, Tools
-from replan.run.waits.moments import told
 
 BY_HAND = "python"
 """The source of functions that a program gives one by one: whoever leaves one out may have forgotten it."""

@@ -7,10 +7,10 @@ from typing import assert_never
 from replan.core.events import WaitStarted
 from replan.core.state.task import State
 from replan.core.types import ToolSpec
+from replan.core.waits.moments import due_at
 from replan.core.waits.tools import BUILT_IN, CREATE_CALLBACK, LIMIT_SECS, LONGEST_SECS
 from replan.ports import Tools
 from replan.run.calls.build import Call
-from replan.run.waits.moments import due_at
 
 
 def waits_of(tools: Tools) -> list[ToolSpec]:

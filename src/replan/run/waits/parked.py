@@ -15,6 +15,7 @@ from replan.core.references.paths import PathError
 from replan.core.secrets import reveal_known, without_masks
 from replan.core.state.task import StepState
 from replan.core.types import Fault, JsonObject, StepId
+from replan.core.waits.moments import told
 from replan.core.waits.state import Wait, next_reading, was_set_back
 from replan.errors import StoreError
 from replan.run.calls.attempts import Attempts
@@ -26,7 +27,6 @@ from replan.run.session.context import Run
 from replan.run.session.outputs import pack
 from replan.run.session.stops import BudgetReached
 from replan.run.waits.beginning import begun
-from replan.run.waits.moments import told
 
 HOLD_SECS = 1.0
 """What is due sooner is waited for here: to let go of the task and to take it again costs more."""

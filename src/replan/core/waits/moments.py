@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+from replan.core.references.refs import has_references
 from replan.core.types import JsonObject
 from replan.core.waits.tools import LONGEST_SECS
+from replan.core.words import in_digits
 
 
 def due_at(parameters: JsonObject, now: float) -> float:
@@ -19,7 +21,24 @@ def due_at(parameters: JsonObject, now: float) -> float:
         raise ValueError("give seconds or until, one of the two")
     if seconds is not None:
         return now + _bounded(float(seconds), f"{seconds} seconds")
-    zone = parameters.get("zone") or "UTC"
+    due = _moment(str(until), parameters.get("zone") or "UTC")
+    return now + _bounded(due - now, str(until))
+
+
+def misread(parameters: JsonObject) -> str:
+    """What is wrong with the constants of a planned wait for a time, whenever it begins; empty if nothing is."""
+    seconds, until, zone = (parameters.get(name) for name in ("seconds", "until", "zone"))
+    try:
+        if isinstance(seconds, int | float):
+            _bounded(seconds, f"{in_digits(seconds)} seconds")
+        elif isinstance(until, str) and not has_references({"until": until, "zone": zone}):
+            _moment(until, str(zone or "UTC"))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _moment(until: str, zone: str) -> float:
     try:
         known = UTC if zone == "UTC" else ZoneInfo(zone)
     except (OSError, ValueError, LookupError):
@@ -27,12 +46,11 @@ def due_at(parameters: JsonObject, now: float) -> float:
             f"there is no time zone {zone[:100]!r}; right is Europe/Berlin, for instance"
         ) from None
     try:
-        found = datetime.fromisoformat(str(until).strip())
-        due = (found if found.tzinfo is not None else found.replace(tzinfo=known)).timestamp()
+        found = datetime.fromisoformat(until.strip())
+        return (found if found.tzinfo is not None else found.replace(tzinfo=known)).timestamp()
     except (ValueError, OverflowError):
         right = "2026-03-01, 2026-03-01T09:30 or 2026-03-01T09:30:00+02:00"
-        raise ValueError(f"{str(until)[:100]!r} is not a date or time; right are {right}") from None
-    return now + _bounded(due - now, str(until))
+        raise ValueError(f"{until[:100]!r} is not a date or time; right are {right}") from None
 
 
 def _bounded(secs: float, what: str) -> float:
