@@ -640,6 +640,8 @@ class Admission(NamedTuple):
     """How it waits for a worker."""
     due: bool
     """Something is to be done for it now: it neither has ended nor waits for a person."""
+    last_seq: int = 0
+    """The number of its last event."""
     tenant: str = ""
     session: str = ""
 
@@ -650,8 +652,11 @@ class Movable(Protocol):
 
     async def stored(self, task_id: str) -> StoredTask: ...
     async def rows(self, task_id: str, after: int = 0, limit: int = 500) -> list[StoredRow]: ...
-    async def admit(self, admissions: Sequence[Admission]) -> None:
-        """Take the tasks in, all or none. `TaskExists` if one of them is there."""
+    async def admit(self, admissions: Sequence[Admission], digest: str, *, not_gone_on: bool = False) -> None:
+        """Take the tasks of the file with this digest in, all or none. `TaskExists` if one of them is there.
+
+        `InputError` if one that has not ended came in or was given away before with more of its history than here, or with this very
+        file, and is gone: it may have gone on, here or where it went. `not_gone_on`: somebody knows that it has not."""
         ...
 
     async def undelivered(self, task_ids: Collection[str]) -> list[tuple[str, str]]:

@@ -237,7 +237,9 @@ async def test_a_task_with_another_history_is_not_replaced(tmp_path: Path) -> No
     async with opened(tmp_path / "to.db") as replan:
         await replan.run("send it", plan=PLAN, task_id="t")
         before = await replan.history("t")
-        with pytest.raises(InputError, match=r"'t' is here already with another history.*delete"):
+        with pytest.raises(
+            InputError, match=r"'t' is here already with another history.*another task of this name. Delete"
+        ):
             await replan.import_tasks(pieces(data))
         assert await replan.history("t") == before
         assert [row.task_id for row in await replan.tasks()] == ["t"]
@@ -334,7 +336,9 @@ async def test_calls_that_are_named_by_another_databases_key_are_not_gone_on_wit
     async with Replan(tools=[pay, send], db=database(kind, "from"), evaluation="steps", **policy) as replan:
         await replan.run("pay", plan=plan, task_id="u", secrets={"token": SecretStr("tok-91827364")})
         waiting = await file_of(replan, "u", move=True)
-        assert [one.new for one in await replan.import_tasks(pieces(waiting))] == [True]
+        with pytest.raises(InputError, match=r"'u' was here before.*--not-gone-on"):
+            await replan.import_tasks(pieces(waiting))
+        assert [one.new for one in await replan.import_tasks(pieces(waiting), not_gone_on=True)] == [True]
 
     async with opened(database(kind, "to")) as replan:
         assert [one.status for one in await replan.import_tasks(pieces(ended_one))] == ["succeeded"]

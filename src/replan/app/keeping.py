@@ -81,15 +81,20 @@ class Keeping:
         found: list[str] = await self._movable().take_back(list(task_ids))
         return found
 
-    async def import_tasks(self, pieces: AsyncIterable[bytes]) -> list[Imported]:
-        """Take in the tasks of such a file, all of them or none; what is here already, the very same, stays as it is."""
+    async def import_tasks(
+        self, pieces: AsyncIterable[bytes], *, not_gone_on: bool = False
+    ) -> list[Imported]:
+        """Take in the tasks of such a file, all of them or none; what is here already, the very same or further on, stays as it is.
+
+        An unfinished one that came in before, or was given away from here, and is here no more, may have gone on since: it is refused.
+        `not_gone_on=True` says that it has not, anywhere."""
         from replan.store.transfer.incoming import taken_in
 
         if not isinstance(pieces, AsyncIterable):
             raise InputError(
                 f"pieces: expected an async iterator of bytes, as `export_tasks` gives; got {type(pieces).__name__}"
             )
-        return await taken_in(self._movable(), pieces, self.service.has_in_clear)
+        return await taken_in(self._movable(), pieces, self.service.has_in_clear, not_gone_on=not_gone_on)
 
     async def prune(
         self,

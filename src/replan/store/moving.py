@@ -8,13 +8,22 @@ from collections.abc import Collection, Mapping, Sequence
 
 from replan.core import events as e
 from replan.core.data.strict_json import storable
-from replan.errors import StaleWriter, TaskExists, TaskNotFound, TaskShared
+from replan.errors import InputError, StaleWriter, TaskExists, TaskNotFound, TaskShared
 from replan.ports import Admission, Claim, Content, NewArtifact, StoredRow, StoredTask
 from replan.store import contents, forks
 
 _UNDELIVERED = """SELECT t.task_id, c.name FROM (SELECT id, task_id, (SELECT max(seq) FROM event WHERE task = id) AS last FROM task WHERE task_id = ?) t
  CROSS JOIN outbox_consumer c LEFT JOIN outbox_position p ON p.consumer = c.name AND p.task = t.id
  WHERE coalesce(p.seq, CASE WHEN t.id > c.horizon THEN 0 ELSE t.last END) < t.last ORDER BY c.name"""
+
+
+def moved_before(task_id: str) -> InputError:
+    return InputError(
+        f"task {task_id!r} was here before, and came in or was given away with this file or a later one: what was done since then, here "
+        "or where it went, would be done again. If no database has gone on with it since, import the file with --not-gone-on (library: "
+        "not_gone_on=True)"
+    )
+
 
 EPOCH_BITS = 48
 """Where a task's fences begin is random: an id that comes again, for another task, has none of the fences that it had."""
@@ -51,14 +60,25 @@ def rows(db: sqlite3.Connection, task_id: str, after: int, limit: int) -> list[S
     return [StoredRow(*row) for row in found]
 
 
-def admit(db: sqlite3.Connection, admissions: Sequence[Admission], now: float) -> None:
+def admit(
+    db: sqlite3.Connection,
+    admissions: Sequence[Admission],
+    digest: str,
+    now: float,
+    *,
+    not_gone_on: bool = False,
+) -> None:
     """Take the tasks in; in one transaction, which the caller has begun."""
     ids = [one.task.task_id for one in admissions]
     for task_id in ids:
         if db.execute("SELECT 1 FROM task WHERE task_id = ?", (task_id,)).fetchone():
             raise TaskExists(task_id)
+    if not not_gone_on:
+        _refuse_moved(db, admissions, digest)
     for one in admissions:
-        _admit(db, one, now)
+        number = _admit(db, one, now)
+        if not one.ended:
+            _remember(db, number, digest)
     for one in admissions:  # who has taken a call may come later in the file
         db.executemany(
             "INSERT OR IGNORE INTO effect SELECT f.id, ?, (SELECT id FROM task WHERE task_id = ?), ? FROM task f WHERE f.task_id = ?",
@@ -66,7 +86,7 @@ def admit(db: sqlite3.Connection, admissions: Sequence[Admission], now: float) -
         )
 
 
-def _admit(db: sqlite3.Connection, one: Admission, now: float) -> None:
+def _admit(db: sqlite3.Connection, one: Admission, now: float) -> int:
     task = one.task
     parent = family = None
     if task.parent is not None:
@@ -98,6 +118,26 @@ def _admit(db: sqlite3.Connection, one: Admission, now: float) -> None:
             db.execute("INSERT INTO signal (task, seq) VALUES (?, ?)", (number, row.seq))
     for artifact_id, content in task.artifacts:
         contents.use(db, number, NewArtifact(artifact_id, kept=content), now)
+    return number
+
+
+def _refuse_moved(db: sqlite3.Connection, admissions: Sequence[Admission], digest: str) -> None:
+    for one in admissions:
+        known = db.execute(
+            "SELECT 1 FROM move WHERE task_id = ? AND created = ? AND (seq > ? OR digest = ?)",
+            (one.task.task_id, one.task.created, one.last_seq, digest),
+        )
+        if not one.ended and known.fetchone() is not None:
+            raise moved_before(one.task.task_id)
+
+
+def _remember(db: sqlite3.Connection, number: int, digest: str) -> None:
+    """How far a task has come that comes in with a file, or is given away to one."""
+    db.execute(
+        "INSERT INTO move SELECT task_id, created, ?, (SELECT max(seq) FROM event WHERE task = id) FROM task WHERE id = ? "
+        "ON CONFLICT DO UPDATE SET seq = max(seq, excluded.seq)",
+        (digest, number),
+    )
 
 
 def remove(db: sqlite3.Connection, number: int) -> list[int]:
@@ -125,10 +165,12 @@ def give_away(db: sqlite3.Connection, claims: Mapping[Claim, int], digest: str) 
         if row is None or row[0] != last_seq:
             raise StaleWriter(f"task {claim.task_id!r} has been taken over by another driver, or has gone on")
         refuse_shared(db, claim.task_id, named)
-    db.executemany(
-        "UPDATE task SET given_away = ?, holder = NULL, epoch = epoch + 1 WHERE task_id = ?",
-        [(digest, task_id) for task_id in named],
-    )
+    for task_id in named:
+        (number,) = db.execute(
+            "UPDATE task SET given_away = ?, holder = NULL, epoch = epoch + 1 WHERE task_id = ? RETURNING id",
+            (digest, task_id),
+        ).fetchone()
+        _remember(db, number, digest)
 
 
 def refuse_shared(db: sqlite3.Connection, task_id: str, named: Sequence[str]) -> None:

@@ -490,8 +490,11 @@ class SqliteStore:
     async def rows(self, task_id: str, after: int = 0, limit: int = 500) -> list[StoredRow]:
         return await self._reader.run(partial(moving.rows, task_id=task_id, after=after, limit=limit))
 
-    async def admit(self, admissions: Sequence[Admission]) -> None:
-        await self._writer.submit(lambda db: moving.admit(db, admissions, time.time()), on_disk=True)
+    async def admit(self, admissions: Sequence[Admission], digest: str, *, not_gone_on: bool = False) -> None:
+        await self._writer.submit(
+            lambda db: moving.admit(db, admissions, digest, time.time(), not_gone_on=not_gone_on),
+            on_disk=True,
+        )
 
     async def undelivered(self, task_ids: Collection[str]) -> list[tuple[str, str]]:
         return await self._reader.run(partial(moving.undelivered, task_ids=task_ids))

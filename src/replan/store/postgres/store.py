@@ -46,6 +46,7 @@ from replan.ports import (
     Taken,
     TaskSummary,
 )
+from replan.store.moving import EPOCH_BITS
 from replan.store.postgres import redact, schema, tool_memory
 from replan.store.postgres import statements as sql
 from replan.store.postgres.address import Address
@@ -183,7 +184,7 @@ class PostgresStore:
             "tenant": event.tenant,
             "session": event.session,
             "ts": ts,
-            "epoch": secrets.randbits(moving.EPOCH_BITS),
+            "epoch": secrets.randbits(EPOCH_BITS),
             "type": event.type,
             "data": e.dump(event),
             "queue": None if wanted is None else wanted.line,
@@ -379,7 +380,7 @@ class PostgresStore:
         work: needs.Work | None = None,
     ) -> bool:
         params: Params = {
-            "task": task_id, "request": event.request(), "ts": ts, "epoch": secrets.randbits(moving.EPOCH_BITS),
+            "task": task_id, "request": event.request(), "ts": ts, "epoch": secrets.randbits(EPOCH_BITS),
             "at": event.at, "type": event.type, "data": e.dump(event),
             "told_type": told.type, "told_data": e.dump(told), "mark": secrets.token_hex(8),
             "queue": None if work is None else work.line,
@@ -595,9 +596,11 @@ class PostgresStore:
     async def rows(self, task_id: str, after: int = 0, limit: int = 500) -> list[StoredRow]:
         return await self._do(self._lined(lambda line: moving.rows(line, task_id, after, limit)))
 
-    async def admit(self, admissions: Sequence[Admission]) -> None:
+    async def admit(self, admissions: Sequence[Admission], digest: str, *, not_gone_on: bool = False) -> None:
         epochs = moving.new_epochs(admissions)
-        await self._do(self._lined(lambda line: moving.admit(line, admissions, epochs)))
+        await self._do(
+            self._lined(lambda line: moving.admit(line, admissions, digest, epochs, not_gone_on=not_gone_on))
+        )
 
     async def undelivered(self, task_ids: Collection[str]) -> list[tuple[str, str]]:
         return await self._do(self._lined(lambda line: moving.undelivered(line, task_ids)))

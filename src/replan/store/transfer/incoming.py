@@ -39,7 +39,9 @@ class Imported(NamedTuple):
     task_id: str
     status: str
     new: bool
-    """False: it was here already, the very same."""
+    """False: it was here already, the very same or further on."""
+    further: bool = False
+    """It has gone on here since: what the file has is the beginning of that. The status is the one here."""
 
     @property
     def goes_on(self) -> bool:
@@ -52,29 +54,30 @@ class Target(Store, Movable, Protocol):
 
 
 async def taken_in(
-    store: Target, stream: AsyncIterable[bytes], in_clear: Callable[[TaskSubmitted], bool] = lambda _: False
+    store: Target,
+    stream: AsyncIterable[bytes],
+    in_clear: Callable[[TaskSubmitted], bool] = lambda _: False,
+    *,
+    not_gone_on: bool = False,
 ) -> list[Imported]:
     """The tasks of a file that `exported` has written. `InputError` says what is wrong with it, or which of
     them is here with another history; then no task has been taken in, and what was stored of outputs is removed within hours.
 
-    `in_clear`: whether a task, by how it was submitted, has secrets in clear in its log: none of ours is exported then."""
+    `in_clear`: whether a task, by how it was submitted, has secrets in clear in its log: none of ours is exported then. `not_gone_on`:
+    also what came in or was given away before, and is gone (`Movable.admit`)."""
     with tempfile.TemporaryFile("w+b", prefix="replan-import-") as spool:
         files = Unframed(stream)
-        incoming = await _read(store, files, spool)
+        incoming, digest = await _read(store, files, spool)
         for one in incoming:
             if isinstance(one.check.first, TaskSubmitted) and in_clear(one.check.first):
                 raise InputError(
                     f"the log of task {one.task.task_id!r} has secrets in clear: no export of ours has, and here they would stand in clear"
                 )
         mark = seal_mark(await store.seal_key()) if any(one.task.sealed_by for one in incoming) else ""
-        here = [one for one in incoming if await _is_here(store, one, mark)]
-        new = [one.admission(mark) for one in incoming if one not in here]
-        for one in here:  # who says that such a file was imported nowhere is a person, by `take_back`
-            if digest := (await store.summary(one.task.task_id)).given_away:
-                raise TaskGivenAway(one.task.task_id, digest)
-        if new:
-            await store.admit(new)
-    return [Imported(one.task.task_id, one.task.status, one not in here) for one in incoming]
+        found = [await _found(store, one, mark) for one in incoming]
+        if new := [one.admission(mark) for one, known in zip(incoming, found, strict=True) if known.new]:
+            await store.admit(new, digest, not_gone_on=not_gone_on)
+    return found
 
 
 async def listed(stream: AsyncIterable[bytes]) -> list[str]:
@@ -92,8 +95,7 @@ async def read_through(stream: AsyncIterable[bytes]) -> tuple[list[str], str]:
             break
         async for _ in files.body(size):
             pass
-    await _check_end(files, name, size)
-    return [one.task_id for one in manifest.tasks], files.before
+    return [one.task_id for one in manifest.tasks], await _check_end(files, name, size)
 
 
 class Lacking(NamedTuple):
@@ -186,12 +188,13 @@ class _Incoming:
             root.description,
             work_of(settings),
             not ended and not self.check.rests,
+            task.last_seq,
             root.tenant,
             root.session,
         )
 
 
-async def _read(store: Target, files: Unframed, spool: IO[bytes]) -> list[_Incoming]:
+async def _read(store: Target, files: Unframed, spool: IO[bytes]) -> tuple[list[_Incoming], str]:
     manifest = await _manifest(files)
     by_id: dict[str, _Incoming] = {}
     for task in manifest.tasks:
@@ -219,12 +222,12 @@ async def _read(store: Target, files: Unframed, spool: IO[bytes]) -> list[_Incom
                 raise InputError(f"{name!r} is not what its name says: its SHA-256 is {kept.digest}")
         else:
             raise InputError(f"it holds {name[:100]!r}, which its manifest does not speak of, or twice")
-    await _check_end(files, name, size)
+    digest = await _check_end(files, name, size)
     if wanted:
         raise InputError(f"it lacks artifacts that its manifest names: {', '.join(list(wanted)[:3])}")
     for one in incoming:
         one.done()
-    return incoming
+    return incoming, digest
 
 
 async def _manifest(files: Unframed) -> Manifest:
@@ -234,35 +237,70 @@ async def _manifest(files: Unframed) -> Manifest:
     return read_manifest(await files.whole(name, size, _MOST_MANIFEST))
 
 
-async def _check_end(files: Unframed, name: str, size: int) -> None:
+async def _check_end(files: Unframed, name: str, size: int) -> str:
+    """The digest in it."""
     before = files.before
     end = read_end(await files.whole(name, size, _MOST_END))
     if end.files != files.count - 1 or end.sha256 != before:
         raise InputError("it is damaged: its bytes are not those that were written")
     await files.end()
+    return before
 
 
-async def _is_here(store: Target, one: _Incoming, own_mark: str) -> bool:
-    """Whether the task is here, the very same; `InputError` if another is."""
+async def _found(store: Target, one: _Incoming, own_mark: str) -> Imported:
+    """What is here of the task; `InputError` if it is another, or has another history."""
     wanted = one.task.stored(None if one.task.sealed_by == own_mark else one.task.sealed_by)
+    task_id = wanted.task_id
     try:
-        here = await store.stored(wanted.task_id)
+        here = await store.stored(task_id)
     except TaskNotFound:
-        return False
+        return Imported(task_id, one.task.status, new=True)
+    rows = await _rows_beside(store, one)
     # What a family has taken is no part of a history: it may have gone on.
-    alike = [(each._replace(artifacts=(), taken=()), set(each.artifacts)) for each in (here, wanted)]
-    if alike[0] != alike[1] or not await _same_rows(store, one):
+    alike = [each._replace(artifacts=(), taken=()) for each in (here, wanted)]
+    if alike[0] != alike[1] or rows.apart:
         raise InputError(
-            f"task {wanted.task_id!r} is here already with another history than in the file: delete it here first "
-            f"(`replan tasks delete {wanted.task_id}`), or import the file into another database"
+            _is_other(task_id, same=(here.created, here.request) == (wanted.created, wanted.request))
         )
-    return True
+    if rows.more_there or (not rows.more_here and {*here.artifacts} != {*wanted.artifacts}):
+        raise InputError(
+            f"task {task_id!r} is here already with another history than in the file, which has it further on: the one here is out of date "
+            f"and must not go on; remove it first (`replan tasks delete {task_id}`), and import the file then"
+        )
+    summary = await store.summary(task_id)
+    if summary.given_away:  # who says that such a file was imported nowhere is a person, by `take_back`
+        raise TaskGivenAway(task_id, summary.given_away)
+    return Imported(task_id, summary.status, new=False, further=rows.more_here)
 
 
-async def _same_rows(store: Target, one: _Incoming) -> bool:
+def _is_other(task_id: str, *, same: bool) -> str:
+    what = f"task {task_id!r} is here already with another history than in the file"
+    if same:
+        return (
+            f"{what}, and both are the same task, which was gone on with in two places: leave it as it is here. Whatever else goes on with the "
+            "file makes effects again that were made here"
+        )
+    return (
+        f"{what}: it is another task of this name. Delete it here first (`replan tasks delete {task_id}`), if nobody needs it, or import the "
+        "file into another database"
+    )
+
+
+class _Beside(NamedTuple):
+    """The log that is here beside that of the file."""
+
+    apart: bool = False
+    more_here: bool = False
+    more_there: bool = False
+
+
+async def _rows_beside(store: Target, one: _Incoming) -> _Beside:
     after, rows = 0, one.rows()
     while here := await store.rows(one.task.task_id, after, 500):
-        if any(row != next(rows, None) for row in here):
-            return False
+        for row in here:
+            if (there := next(rows, None)) is None:
+                return _Beside(more_here=True)
+            if row != there:
+                return _Beside(apart=True)
         after = here[-1].seq
-    return next(rows, None) is None
+    return _Beside(more_there=next(rows, None) is not None)

@@ -202,6 +202,13 @@ def import_(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="What `tasks export` has written; - for stdin.")
     ],
+    not_gone_on: Annotated[
+        bool,
+        typer.Option(
+            "--not-gone-on",
+            help="Also unfinished tasks that came in or were given away before, and are gone: none has gone on since.",
+        ),
+    ] = False,
     config: options.Config = None,
     db: options.Db = None,
     server: options.NoServer = None,
@@ -215,7 +222,7 @@ def import_(
 
     async def read(given: BinaryIO) -> tuple[list[Imported], bool]:
         async with open_replan(without_tools(settings_of(config)), db=db) as replan:
-            found = await replan.import_tasks(pieces_of(given))
+            found = await replan.import_tasks(pieces_of(given), not_gone_on=not_gone_on)
             with contextlib.suppress(InputError):  # a store that workers cannot share
                 return found, any(worker.alive for worker in await replan.workers())
             return found, False
@@ -236,7 +243,8 @@ def import_(
             return
         for one in found:
             if not one.new:
-                say(f"{one.task_id} is here already, the very same")
+                further = f"and has gone on since ({one.status}): the file has nothing that is not here"
+                say(f"{one.task_id} is here already, {further if one.further else 'the very same'}")
                 continue
             whoever = "a worker that has all it needs goes on with it, or" if taken else "go on with it:"
             rest = f"; {whoever} {again('tasks', 'resume', one.task_id)}" if one.goes_on else ""

@@ -12,11 +12,10 @@ from replan.core.data.strict_json import storable
 from replan.core.words import some
 from replan.errors import StaleWriter, TaskExists, TaskNotFound, TaskShared
 from replan.ports import Admission, Claim, Content, StoredRow, StoredTask
+from replan.store.moving import EPOCH_BITS, moved_before
 from replan.store.postgres.line import LONG_SECS, Line, Params
 from replan.store.postgres.statements import ALL_OF_T, SEPARATOR
 
-EPOCH_BITS = 48
-"""Where a task's fences begin is random: an id that comes again, for another task, has none of the fences that it had."""
 _TOGETHER = 200
 _STORED = """SELECT t.request, t.created, p.task_id, t.shared, t.sealed_by, u.artifact_id, u.digest, a.size FROM task t
  LEFT JOIN task p ON p.id = t.parent LEFT JOIN artifact_use u ON u.task = t.id
@@ -40,6 +39,10 @@ _LAST = "UPDATE task SET updated = %(ts)s::float8, last_seq = %(seq)s::bigint, a
 _TAKE = """INSERT INTO effect SELECT f.id, %(key)s::text, (SELECT id FROM task WHERE task_id = %(owner)s::text), %(times)s::int
  FROM task f WHERE f.task_id = %(task)s::text ON CONFLICT DO NOTHING"""
 _WAKE = "SELECT wake(task_id, queue, priority) FROM task WHERE id = %(id)s::bigint"
+_MOVED = "SELECT 1 FROM move WHERE task_id = %(task)s::text AND created = %(created)s::float8 AND (seq > %(seq)s::bigint OR digest = %(digest)s::text)"
+_FURTHER = "ON CONFLICT (task_id, created, digest) DO UPDATE SET seq = greatest(move.seq, excluded.seq)"
+_REMEMBER = f"INSERT INTO move VALUES (%(task)s::text, %(created)s::float8, %(digest)s::text, %(seq)s::bigint) {_FURTHER}"
+_REMEMBER_GIVEN = f"INSERT INTO move SELECT task_id, created, given_away, last_seq FROM task WHERE task_id = ANY(%(tasks)s::text[]) ORDER BY 1 {_FURTHER}"
 _UNDELIVERED = """SELECT t.task_id, c.name FROM task t CROSS JOIN outbox_consumer c LEFT JOIN outbox_position p ON p.consumer = c.name AND p.task = t.id
  WHERE t.task_id = ANY(%(tasks)s::text[]) AND coalesce(p.seq, CASE WHEN t.id > c.horizon THEN 0 ELSE t.last_seq END) < t.last_seq ORDER BY t.id, c.name"""
 _LOCK = "SELECT id FROM task WHERE task_id = ANY(%(tasks)s::text[]) ORDER BY id FOR UPDATE"
@@ -86,7 +89,14 @@ def new_epochs(admissions: Sequence[Admission]) -> dict[str, int]:
     return {one.task.task_id: secrets.randbits(EPOCH_BITS) for one in admissions}
 
 
-async def admit(line: Line, admissions: Sequence[Admission], epochs: dict[str, int]) -> None:
+async def admit(
+    line: Line,
+    admissions: Sequence[Admission],
+    digest: str,
+    epochs: dict[str, int],
+    *,
+    not_gone_on: bool = False,
+) -> None:
     """Take the tasks in, in one transaction; also once more, after an answer that was lost."""
     known: dict[str, int] = dict(
         await line.ask(
@@ -100,10 +110,23 @@ async def admit(line: Line, admissions: Sequence[Admission], epochs: dict[str, i
     connection = await line.connected()
     async with connection.transaction():
         for one in admissions:
+            if not one.ended and not not_gone_on and await line.ask(_MOVED, _place_of(one, digest)):
+                raise moved_before(one.task.task_id)
             await _admit(line, one, epochs[one.task.task_id])
+            if not one.ended:
+                await line.ask(_REMEMBER, _place_of(one, digest))
         for one in admissions:  # who has taken a call may come later in the file
             for key, owner, times in one.task.taken:
                 await line.ask(_TAKE, {"task": one.task.task_id, "key": key, "owner": owner, "times": times})
+
+
+def _place_of(one: Admission, digest: str) -> Params:
+    return {
+        "task": one.task.task_id,
+        "created": one.task.created,
+        "seq": one.last_seq,
+        "digest": digest,
+    }
 
 
 async def _admit(line: Line, one: Admission, epoch: int) -> None:
@@ -183,6 +206,7 @@ async def give_away(line: Line, claims: Mapping[Claim, int], digest: str) -> Non
             _LOCK, {"tasks": named}, more_secs=LONG_SECS
         )  # what is looked at next sees forks that were being made
         if await line.ask(_GIVE_AWAY, given, more_secs=LONG_SECS):
+            await line.ask(_REMEMBER_GIVEN, {"tasks": named}, more_secs=LONG_SECS)
             return
     if dict(await line.ask(_GIVEN, {"tasks": named})) == dict.fromkeys(named, digest):
         return
