@@ -7,7 +7,9 @@ plan.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from replan.core.again.planned_calls import Call, PlannedCalls
@@ -15,6 +17,8 @@ from replan.core.calls.site import Slot, items_in_words
 from replan.core.calls.telling import Telling
 from replan.core.calls.told_alike import Told
 from replan.core.plan.constant import ConstantCall
+from replan.core.plan.index import references_of
+from replan.core.references.conditions import roots
 from replan.core.state.restated import by_readings
 from replan.core.state.task import State, ids_of
 from replan.core.state.written import Form, Written, words_of
@@ -89,7 +93,7 @@ def told_still_due(
             continue  # what is told of another effect is another, too
         found.setdefault(name, []).append((one.call.slot, other))
     for name, places in found.items():
-        yield _text(state, name, places)
+        yield _text(state, steps, name, places)
 
 
 def _is_had(state: State, call: Call) -> bool:
@@ -143,7 +147,14 @@ def _written(state: State, steps: Collection[Step], new: Collection[Step], resol
     return Written(words, only_reads, state.restated.given)
 
 
-def _text(state: State, name: StepId, places: Sequence[tuple[Slot, _Effect]]) -> str:
+def _is_referred_to(step: Step, steps: Collection[Step]) -> bool:
+    names = ids_of(step)
+    heads = (ref.head for other in steps for ref in references_of(other))
+    conditions = (name for other in steps if other.when for name, _ in roots(other.when))
+    return any(name in names for name in chain(heads, conditions))
+
+
+def _text(state: State, steps: Collection[Step], name: StepId, places: Sequence[tuple[Slot, _Effect]]) -> str:
     other = places[0][1].call
     items = sorted({slot.item for slot, _ in places if slot.item is not None})
     where = (
@@ -157,6 +168,8 @@ def _text(state: State, name: StepId, places: Sequence[tuple[Slot, _Effect]]) ->
     if known is not None and known.status == "failed":
         stands = "has failed, and is made again once the new steps are done"
         how = f"leave {name!r} out: what has to be done before it is wanted, and nothing else"
+        if not _is_referred_to(other.step, steps):
+            how += f"; or, where this is to be done and not that, say `instead_of: [{json.dumps(other.step.step_id)}]` on it, and it takes that place"
     else:
         stands, how = "stays and is yet to run", f"leave {name!r} out"
     return (

@@ -6,7 +6,7 @@ the new steps of `replan_from_step`, `add_remediation_steps` and `full_replan` a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from replan.core.plan.graph import Graph
@@ -163,26 +163,73 @@ def to_be_helped(plan: Plan, standing: Standing, strategy: Strategy) -> tuple[St
 
 
 def with_remediation(plan: Plan, helped: Collection[StepId], new: Sequence[Step]) -> Plan:
-    """The plan with new steps that have to be done before the helped ones, which may be restated among them."""
+    """The plan with new steps that have to be done before the helped ones, which may be restated among them.
+
+    New steps that say they are in place of a helped one (`instead_of`) take its place: it is left out, and what waited for it waits for them.
+    """
     restated = {step.step_id: step for step in new if step.step_id in helped}
     added = [step for step in new if step.step_id not in helped]
     if not added and not restated:
-        raise StrategyRefused("there is no step to be done before the failed one")
+        raise StrategyRefused(
+            "there is no step to be done before the failed one; one that is to be done in its place says `instead_of` with its id"
+        )
+    taken = _taken(plan, helped, added, restated)
+    approved = {one for step in plan.steps if step.requires_approval for one in taken.get(step.step_id, ())}
+    added = [
+        _with(step, _in_place(step, step.dependencies, taken)).model_copy(
+            update={"requires_approval": step.requires_approval or step.step_id in approved}
+        )
+        for step in added
+    ]
     needed = {need for step in added for need in step.dependencies}
-    last = [step.step_id for step in added if step.step_id not in needed]
+    in_place = {name for names in taken.values() for name in names}
+    last = [name for step in added if (name := step.step_id) not in needed and name not in in_place]
     steps: list[Step] = []
     for step in plan.steps:
         if step.step_id in helped:
             steps += added  # before the first of them
             added = []
-            made = restated.get(step.step_id, step)
+        if step.step_id in taken:
+            continue
+        wanted: Sequence[StepId] = step.dependencies
+        made = restated.get(step.step_id, step)
+        if step.step_id in helped:
             if step.requires_approval:
                 made = made.model_copy(update={"requires_approval": True})
-            wanted = tuple(dict.fromkeys([*step.dependencies, *made.dependencies, *last]))
-            steps.append(_with(made, tuple(need for need in wanted if need != step.step_id)))
-        else:
-            steps.append(step)
+            wanted = [*step.dependencies, *made.dependencies, *last]
+        steps.append(_with(made, _in_place(step, wanted, taken)))
     return plan.model_copy(update={"steps": tuple(steps)})
+
+
+def _in_place(
+    step: Step, wanted: Iterable[StepId], taken: Mapping[StepId, tuple[StepId, ...]]
+) -> tuple[StepId, ...]:
+    """What the step waits for, each that is gone replaced by those in its place."""
+    names = (name for need in wanted for name in taken.get(need, (need,)))
+    return tuple(dict.fromkeys(name for name in names if name != step.step_id))
+
+
+def _taken(
+    plan: Plan, helped: Collection[StepId], added: Sequence[Step], restated: Collection[StepId]
+) -> dict[StepId, tuple[StepId, ...]]:
+    """The helped steps whose place new ones take, with these."""
+    found: dict[StepId, tuple[StepId, ...]] = {}
+    for step in added:
+        for name in step.instead_of:
+            if name in helped:
+                found[name] = (*found.get(name, ()), step.step_id)
+    owners = _owners(plan)
+    for name, by in found.items():
+        if name in restated:
+            raise StrategyRefused(
+                f"step {name!r} is written again, and {_list(by)} says `instead_of` {name!r}: only one of the two"
+            )
+        rest = [step for step in (*plan.steps, *added) if step.step_id not in found]
+        if who := next((step.step_id for step in rest if name in refers_to(step, owners)), None):
+            raise StrategyRefused(
+                f"step {who!r} needs the output of {name!r}, so no other step can take its place (`instead_of`)"
+            )
+    return found
 
 
 def due_again(plan: Plan, standing: Standing, strategy: Strategy) -> tuple[StepId, ...]:
