@@ -204,3 +204,41 @@ def test_what_failed_again_over_another_session_was_not_replaced_by_what_was_don
     assert sorted(bank.paid) == ["Ann", "Bob"]
     assert not any("Ann" in text and "meant" in text for text in told(ran))
     assert ran.state.status == "succeeded"
+
+
+@pytest.mark.parametrize("kind", ["more", "full"])
+@pytest.mark.parametrize(
+    "words", ["plainly, in the very words", "with a note", "by a tool that does the same"]
+)
+def test_what_a_person_has_changed_is_asked_anew_where_a_plan_means_it_beside_that(
+    words: str, kind: str
+) -> None:
+    tool, later = LATER[words]
+    bank = Bank()
+    said = {"requires_approval": True}
+    again = [{**one, **AGAIN, **said} for one in later]
+    answers = {
+        "execution_plan": [
+            comes_next(kind, [first(tool, words, **said)]),
+            plan(*again, step("m", "tell", "q")),
+        ],
+        "step_reflection": [REPLAN] * 9,
+        "overall_reflection": [FULL, END, END],
+    }
+
+    async def main() -> Ran:
+        made = await bench(bank.tools(), answers)
+        task_id = await made.submit(evaluation="steps", interactive=True)
+        await made.drive(task_id)
+        await made.service.resolve_approval(task_id, approved=True, parameters={"to": "Ann2"})
+        ran = await made.drive(task_id)
+        assert bank.paid == ["Ann2"]
+        assert ran.result.status == "waiting", ran.state.outcome
+        (asked,) = ran.result.waiting_for
+        assert asked.parameters["to"] == "Ann"
+        await made.service.resolve_approval(task_id, approved=True)
+        return await made.drive(task_id)
+
+    ran = virtual_time(main())
+    assert bank.paid == ["Ann2", "Ann"]
+    assert ran.state.status == "succeeded", ran.state.outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from itertools import count
 
 from replan.core.calls.site import Place, Slot
 from replan.core.failures.faults import DONE_ALREADY
@@ -125,7 +126,14 @@ def _once_more(
         known = state.steps.get(other[0])
         return known is not None and known.meant == step.meant
 
-    return state.ledger.once_more(base, place, together, one_of_several)
+    number = state.ledger.once_more(base, place, together, one_of_several)
+    said = state.recovery.approvals if state.recovery is not None else {}
+    free = next(
+        at for at in count(number) if (one := said.get(call_key(base, at))) is None or one.parameters is None
+    )
+    if free != number:  # a person has made another call of that one, and was not asked about this one
+        state.ledger.occupy(call_key(base, free), place)
+    return free
 
 
 def twin(state: State, base: str, number: int, place: Place) -> Place | None:
