@@ -15,6 +15,7 @@ from access_world import PLAIN, World, world
 from authorization_world import (
     ACME,
     BAD,
+    GLOBEX,
     NOBODYS,
     OTHERS,
     OWNER,
@@ -234,6 +235,19 @@ async def test_what_another_tenant_has_done_is_nothing_to_go_on_from(front: Fron
         for key in ("other", "only run", "other")
     ]
     assert same[0] == same[2] != same[1]
+    assert await standing(front.there) == before
+
+
+async def test_an_id_that_another_tenant_has_is_as_free_as_any(front: Front) -> None:
+    before = await standing(front.there)
+    for task_id in (VICTIM, NOBODYS, VICTIM.removeprefix(f"{ACME}:")):
+        made = await front.make("submit", "other", json={**SUBMIT, "task_id": task_id})
+        assert made.status_code == 202
+        assert made.json()["task_id"] == f"{GLOBEX}:{task_id}"
+        forked = await front.make(
+            "fork", "other", task_id, json={"task_id": f"fork-of-{task_id}", "hint": "x"}
+        )
+        assert forked.status_code == 202
     assert await standing(front.there) == before
 
 
