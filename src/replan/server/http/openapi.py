@@ -57,12 +57,22 @@ _DETAILS = {
     "leaving": "the service is about to end: try again in a moment",
     "body-too-large": "the body has more than 2097152 bytes, which is the most that is taken",
     "wrong-media-type": "the content type is 'text/plain'; send JSON, with `Content-Type: application/json`",
+    "timed-out": "no answer within 60 s ([server] request_timeout_secs); what was asked for may yet be done",
     "too-slow": "the body has not come within 10 s",
     "internal": "something went wrong in the service; its log says what",
 }
 _TASK = ("task-not-found",)
 _BODY = ("not-json", "too-slow", "body-too-large", "wrong-media-type")
-_ALWAYS = ("not-signed-in", "not-allowed", "invalid-request", "headers-too-large", "internal", "store-busy")
+_ALWAYS = (
+    "not-signed-in",
+    "not-allowed",
+    "invalid-request",
+    "headers-too-large",
+    "wrong-host",
+    "internal",
+    "store-busy",
+    "timed-out",
+)
 
 
 def complete(document: dict[str, Any], *, asked: bool) -> None:

@@ -34,7 +34,7 @@ router = calls_about("tasks")
     responses={
         200: {"model": Submitted | Preview, "description": "It was there before; or, with `dry_run`, what it would do"},
         202: {"description": "It is stored, and driven as soon as there is a place"},
-        **problems("task-exists", "plan-invalid", "too-many", "model-unavailable", "model-error", body=True),
+        **problems("task-exists", "task-not-found", "plan-invalid", "too-many", "model-unavailable", "model-error", body=True),
     },
 )  # fmt: skip
 async def submit(
