@@ -1,58 +1,83 @@
-"""The service where workers take the tasks: it hands them on, shows what they do, and drives nothing itself."""
+"""`replan serve --workers`: the service, and the workers that it keeps."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
+import os
+import signal
+from pathlib import Path
 
-import httpx2
 import pytest
-from service_here import SECS, service_on
-from service_process import events_of
-from workers_here import Here
+import warm_command
+from cli_process import environment
+from service_process import Service, plan, serving, step
 
-from workers import step
+TOOLS = '''
+import os
 
-pytestmark = pytest.mark.anyio
-
-
-def body(task_id: str, *steps: dict[str, Any]) -> dict[str, Any]:
-    options = {"plan": {"steps": list(steps)}, "evaluation": "steps"}
-    return {"task_id": task_id, "task_description": "A task for workers", "options": options}
+from replan import tool
 
 
-async def test_a_task_goes_to_a_worker_and_a_person_agrees_to_its_call_over_http(here: Here) -> None:
-    async with (
-        service_on(here.replan()) as service,
-        httpx2.AsyncClient(base_url=f"{service.url}/api/v1", trust_env=False, timeout=SECS) as http,
-    ):
-        steps = step("a", "do"), step("b", "pay", "a")
-        made = await http.post("/tasks", json=body("t", *steps))
-        assert (made.status_code, made.json()["status"]) == (202, "queued"), made.text
-        assert (await http.get("/tasks/t/result", params={"wait": 0.05})).status_code == 409
-        lines: list[str] = []
-        asked = asyncio.Event()
+@tool(effect="reads", volatile=True)
+def who() -> int:
+    """The process that calls."""
+    return os.getpid()
+'''
 
-        async def watch() -> None:
-            async with http.stream("GET", "/tasks/t/events") as stream:
-                async for line in stream.aiter_lines():
-                    lines.append(line)
-                    if line == "event: task_waiting":
-                        asked.set()
 
-        watching = asyncio.create_task(watch())
-        async with here.worker(), asyncio.timeout(SECS):
-            await asked.wait()
-            (waiting,) = (await http.get("/waiting")).json()["items"]
-            answer = {"approved": True, "hash": waiting["hash"]}
-            address = f"/tasks/t/approvals/{waiting['waiting_for']['id']}"
-            first, second = await asyncio.gather(*(http.post(address, json=answer) for _ in range(2)))
-            assert {200} <= {first.status_code, second.status_code} <= {200, 409}
-            result = await http.get("/tasks/t/result", params={"wait": SECS})
-            await watching
-        assert result.json()["is_success"] is True, result.text
-        events = list(events_of(iter(lines)))
-        assert [one["id"] for one in events] == list(range(1, len(events) + 1))
-        assert events[-1]["event"] == "task_completed"
-        assert service.replan.drives("t") is False
-    assert here.done() == ["a", "b"]
+def asked(service: Service, name: str) -> int:
+    """The process that has driven a task."""
+    with service.client() as http:
+        made = http.post("/tasks", json={**plan(step("w", "who"), evaluation="steps"), "task_id": name})
+        assert made.status_code == 202, made.text
+        found = http.get(f"/tasks/{name}/result", params={"wait": 60})
+        assert found.status_code == 200, found.text
+        output: int = found.json()["final_output"]
+        return output
+
+
+def lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_workers_drive_the_tasks_and_are_started_again_when_they_are_killed(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("[engine]\ntakeover_secs = 3\n")
+    with serving(
+        tmp_path,
+        "--workers",
+        "1",
+        "--db",
+        postgres_database,
+        "--config",
+        "config.toml",
+        "--grace",
+        "5",
+        tools=TOOLS,
+    ) as service:
+        first = asked(service, "one")
+        assert first != service.process.pid
+        os.kill(first, signal.SIGKILL)
+        second = asked(service, "two")
+        assert second not in (first, service.process.pid)
+        told = service.end()
+    assert not lives(second)
+    assert "worker 1 has ended (signal 9); another is started" in told
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [(["--api-key", "k"], "APP_LLM_API_KEY"), ([], "PostgreSQL")],
+    ids=["a key by hand", "a database for one process"],
+)
+def test_what_workers_cannot_have_is_said_at_once(tmp_path: Path, more: list[str], said: str) -> None:
+    arguments = ("serve", "--port", "0", "--workers", "2", "--db", "sqlite:///t.db", *more)
+    process = warm_command.Process(arguments, tmp_path, environment(tmp_path, None))
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said in told

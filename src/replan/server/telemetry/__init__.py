@@ -1,1 +1,1 @@
-"""What operators see of the service: its log lines, its metrics, and its traces."""
+"""What operators see of the service: its metrics."""

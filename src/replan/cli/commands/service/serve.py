@@ -12,6 +12,7 @@ from replan.cli.terminal.terminal import Out, own_stdout
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
+    from pathlib import Path
 
     from replan.app import Replan
     from replan.config import Settings
@@ -49,6 +50,16 @@ def serve(
             "--grace", metavar="SECS", min=0, help="How long running tasks may take to end at SIGTERM."
         ),
     ] = GRACE_SECS,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=0,
+            max=256,
+            help="Start so many workers beside the service, which drive the tasks; needs a PostgreSQL database.",
+        ),
+    ] = 0,
     tools: options.Tools = None,
     model: options.Model = None,
     endpoint: options.Endpoint = None,
@@ -64,10 +75,19 @@ def serve(
     """Serve tasks over HTTP, gRPC and MCP, until SIGTERM or Ctrl-C. Unfinished tasks of the database are taken up at the start."""
     from replan.cli.terminal import log_lines, loop, opening
     from replan.cli.terminal.inputs import secret_text
+    from replan.errors import InputError
 
     need_packages()
     settings = opening.settings_of(config)
     log_lines.begin(settings, log_level, log_format)
+    if workers:
+        if api_key is not None:
+            raise InputError(
+                "workers ask models with their own key: give it as APP_LLM_API_KEY, or in the configuration"
+            )
+        settings = settings.model_copy(
+            update={"engine": settings.engine.model_copy(update={"kind": "procrastinate"})}
+        )
     policy: dict[str, Any] = {} if evaluation is None else {"evaluation": evaluation}
     replan = opening.open_replan(
         settings,
@@ -80,8 +100,29 @@ def serve(
         **policy,
     )
     with own_stdout() as out:
-        loop.run(_serve(replan, out, host, port, grpc_port, grace, json=json), _loop_for(settings))
+        beside = _for_workers(tools, model, endpoint, config, db, log_level, log_format)
+        loop.run(
+            _serve(replan, out, host, port, grpc_port, grace, workers, beside, json=json), _loop_for(settings)
+        )
         log_lines.log.info("stopped")
+
+
+def _for_workers(
+    tools: list[str] | None,
+    model: str | None,
+    endpoint: str | None,
+    config: Path | None,
+    db: str | None,
+    log_level: str | None,
+    log_format: str | None,
+) -> list[str]:
+    """What workers beside the service are started with. A key that is given by hand is none of it: others could read it there."""
+    given = {
+        "--model": model, "--endpoint": endpoint, "--config": config, "--db": db,
+        "--log-level": log_level, "--log-format": log_format,
+    }  # fmt: skip
+    made = [part for spec in tools or () for part in ("--tools", spec)]
+    return made + [part for name, value in given.items() if value is not None for part in (name, str(value))]
 
 
 def _loop_for(settings: Settings) -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -118,6 +159,8 @@ async def _serve(
     port: int | None,
     grpc_port: int | None,
     grace: float,
+    workers: int,
+    beside: list[str],
     *,
     json: bool,
 ) -> None:
@@ -125,6 +168,7 @@ async def _serve(
     import os
     import signal
 
+    from replan.cli.commands.service.workers_beside import keep_workers
     from replan.cli.terminal import log_lines
     from replan.cli.terminal.exits import INTERRUPTED
     from replan.cli.terminal.lasting import last
@@ -156,7 +200,19 @@ async def _serve(
             else:
                 out.line(f"serving {counted(count, 'tool')} at {' and '.join(up.urls)}")
 
-        await run(replan, host=host, port=port, grpc_port=grpc_port, stop=stop, ready=ready, grace_secs=grace)
+        keeping = None
+        if workers:
+            keeping = asyncio.create_task(
+                keep_workers(workers, beside, stop=stop, grace_secs=grace, say=log_lines.log.warning)
+            )
+        try:
+            await run(
+                replan, host=host, port=port, grpc_port=grpc_port, stop=stop, ready=ready, grace_secs=grace
+            )
+        finally:
+            stop.set()
+            if keeping is not None:
+                await keeping
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
