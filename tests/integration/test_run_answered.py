@@ -156,3 +156,13 @@ def test_where_the_first_of_two_is_had_the_other_may_be_given_that(twins: list[A
     ran = run(bank, ([*WHO, *twins], ""), said=[reflection("retry_with_tool", just_that, "unknown")] * 3)
     assert ran.result.is_success
     assert Counter(bank.paid)["Ann"] == 1
+
+
+@DONE
+def test_a_call_that_was_had_at_a_second_try_is_waited_for_no_more(tool: str) -> None:
+    bank = Bank(busy=["Ann"])
+    first, then = [pays("a", "Ann", tool=tool)], reads("x", "Ann", tool=tool)
+    ran = run(bank, (first, MORE), (then, ""), said=[obeys(to="Ann")])
+    assert ran.result.is_success
+    assert bank.paid == ["Ann"]
+    assert {one.error.kind for one in ran.events("step_reflected")} == {"repeated"}

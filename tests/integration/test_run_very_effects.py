@@ -14,6 +14,7 @@ from run_tasks import FakeTool, Ran, action, bench, plan, step, verdict
 from test_run_left_out import ANEW, BY_STEPS_AND_MODEL, GIVE_UP
 from test_run_recovery import overall
 
+from replan import RetryLater
 from replan.errors import ToolCallError
 from replan.testing import virtual_time
 
@@ -38,13 +39,18 @@ class Bank:
         expired: Sequence[str] = (),
         closed: dict[str, int] | None = None,
         only: dict[str, Sequence[str]] | None = None,
+        busy: Sequence[str] = (),
     ) -> None:
-        """`only`: whom a session may pay, where it may not pay everybody."""
+        """`only`: whom a session may pay, where it may not pay everybody. `busy`: who is paid at the second try."""
+        self.busy = [*busy]
         self.expired, self.closed, self.only = expired, closed or {}, only or {}
         self.paid: list[str] = []
         self._sessions = itertools.count(1)
 
     def pay(self, parameters: Any) -> Any:
+        if parameters["to"] in self.busy:
+            self.busy.remove(parameters["to"])
+            raise RetryLater("busy just now", 1)
         whom = self.only.get(parameters.get("session", ""), [parameters["to"]])
         if parameters.get("session") in self.expired or parameters["to"] not in whom:
             raise ToolCallError("the session has expired, get a new one", kind="tool")

@@ -28,6 +28,8 @@ def had_already(
     again = _is_meant_again(step, slot, tool, seen)
     failed: list[CallState] = []
     for call in state.made_of(tool, seen):
+        if call.status in ("running", "retrying") and state.latest_try(call.key) is not call:
+            continue  # it was tried once more since
         is_own = (call.step_id, call.slot) == place
         if call.key == key and is_own and call.status in ("running", "retrying"):
             return None  # this one is begun; what comes after it waits for it

@@ -48,16 +48,17 @@ def _is_under_way(call: CallState) -> bool:
 
 
 def _likes(run: Run, step: StepState, slot: Slot, meant: Outline) -> list[CallState]:
-    """What other places have begun of the effect that this one is to have."""
+    """What other places have begun of the effect that this one is to have: the latest try of each call."""
     state, tool = run.state, meant.tool
     if tool is None or meant.fault is not None or tool.effect != "once":
         return []
     names = set(state.bases(tool, meant.parameters))
     seen = shown(tool, meant.parameters, state.policy.max_output_bytes, state.secrets)
     same = state.made_of(tool, state.secrets.masked(seen)) if tool.unique_by else state.made.get(tool.id, ())
-    return [
-        call
+    latest = {
+        call.key: call
         for call in same
         if (call.step_id, call.slot) != (step.step.step_id, slot)
         and (tool.unique_by or base_of(call.key) in names)
-    ]
+    }
+    return list(latest.values())
