@@ -324,3 +324,20 @@ def test_a_question_without_steps_is_put_however_it_is_said(answer: Any, asked: 
     ran = planned(answer)
     assert outcome(ran) == ("waiting", asked, 0)
     assert QUESTION in waits_for(ran)[0]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        *({"verdict": "not done"}, {"verdict": "No, nothing was paid."}, {"status": "user_input_error"}),
+        *({"human_error": True}, {"confirmation_number": "X1"}, {"user_message": "We try again."}),
+        *({"recommendation": "Confirm the address and pay again."}, {"missing_information": ["his address"]}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_another_round_is_made_at_once_beside_what_only_tells_of_the_failure(beside: Any) -> None:
+    again = {**NO_OTHER, "should_replan": True, "replanning_strategy": {"type": "full_replan"}}
+    ran = diagnosed(HANDED_ON, {**again, **beside}).check()
+    assert (ran.result.status, ran.model.calls["overall_reflection"]) == ("succeeded", 1)
+    ran = diagnosed({**AT_ONCE, **beside}).check()
+    assert (ran.result.status, ran.model.calls["step_reflection"]) == ("succeeded", 1)

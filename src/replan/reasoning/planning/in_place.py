@@ -91,7 +91,7 @@ class InPlace:
             return {"steps": [], "cannot": "; ".join(dict.fromkeys([beside, *noes]))}
         if not noes:
             return None
-        asks = any(asks_first(fold(name), value) for name, value in noes_in(said, own=_OWN))
+        asks = any(asks_first(fold(name), value) for name, value in noes_in(_beginning(said), own=_OWN))
         return {"steps": [], "ask_first" if asks else "cannot": self.told(said) or "; ".join(noes)}
 
     def _in_words(self, said: str) -> JsonObject | None:
@@ -115,7 +115,7 @@ class InPlace:
             return {"steps": [], **own}
         parts = list(parts_of(plan))
         asked = [
-            *questions_in(plan, own=_OWN, what="The plan"),
+            *questions_in(_beginning(plan), own=_OWN, what="The plan"),
             *questions_in(*parts, own=OF_STEPS, what="A step"),
         ]
         return (
@@ -152,7 +152,7 @@ class InPlace:
         plan = found if isinstance(found, dict) else plan
         if _is_none(plan.get("steps")):
             return ""
-        parts = [(plan, _KNOWN_OF_PLANS), *((part, OF_STEPS) for part in parts_of(plan))]
+        parts = [(_beginning(plan), _KNOWN_OF_PLANS), *((part, OF_STEPS) for part in parts_of(plan))]
         said = (said_beside(part, known) for part, known in parts)
         return _NO_OR_QUESTION if any(one.unknown or one.denying for one in said) else ""
 
@@ -280,9 +280,16 @@ def _noes(answer: JsonObject) -> list[str]:
         for name, value in islice(answer.items(), _MOST)
         if value and folded(name) in _NOES and spoken(value)
     ]
-    found += noes_in(answer, own=_OWN) + [one for part in parts_of(answer) for one in _noes_of_part(part)]
+    found += noes_in(_beginning(answer), own=_OWN) + [
+        one for part in parts_of(answer) for one in _noes_of_part(part)
+    ]
     told = [f"{name}: {text(value)}"[:_SHOWN] for name, value in found]
     return list(dict.fromkeys(told))
+
+
+def _beginning(answer: JsonObject) -> JsonObject:
+    """Its first fields: of an answer with thousands nobody needs to know which of them say no."""
+    return answer if len(answer) <= _MOST else dict(islice(answer.items(), _MOST))
 
 
 def _noes_of_part(part: JsonObject) -> list[tuple[str, Any]]:

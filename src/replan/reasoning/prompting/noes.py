@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from replan.core.data.nothing import begins_with_no
 from replan.core.data.taken_back import asks
 from replan.core.plan.fields import DECLINING, STEP_FIELDS
 from replan.core.types import JsonObject
@@ -31,7 +30,7 @@ _ASKING_TOOLS = ("ask", "ask_first", "clarify", "ask_clarification", "request_cl
 _OF_INPUT = frozenset({"input", "action", "intervention", "question", "questions", "decision", "answer"})
 _OF_LEAVE = frozenset({"approval", "approve", "confirm", "confirmation", "permission", "consent", "human"})
 _AS_DATA = frozenset(
-    {"number", "id", "code", "email", "mail", "message", "text", "summary", "name", "readable", "url", "link", "answered", "date"}
+    {"number", "id", "code", "email", "mail", "message", "text", "summary", "name", "readable", "url", "link", "answered", "date", "error", "errors", "mistake", "invalid", "wrong"}
 )  # fmt: skip
 """With one of these words it is a value of the task: `confirmation_number`."""
 _GRANTED = frozenset(
@@ -43,6 +42,8 @@ _ALLOWING = frozenset({
 })  # fmt: skip
 _DECIDING = frozenset({"status", "state", "decision", "verdict", "action", "recommendation"})
 _JUDGING = frozenset({"decision", "verdict"})
+_STATES = _JUDGING | {"status", "state"}
+_WORDS_OF_A_STATE = 4
 _REFUSED = STOPPING | {
     *("rejected", "reject", "refused", "refuse", "declined", "decline", "denied", "deny", "forbidden"),
     *("aborted", "cancelled", "canceled", "stopped", "blocked"),
@@ -51,8 +52,9 @@ _REFUSED = STOPPING | {
 
 def asks_first(name: str, value: Any) -> bool:
     """True of a field in which something is asked, or a person's yes is wanted: by its name, or as a status."""
-    if name in _DECIDING and isinstance(value, str) and name != "action":
-        return _is_a_question(fold(value)) or _wants_a_yes(fold(value), value)
+    if name in _STATES and isinstance(value, str):
+        word = fold(value)
+        return word.count("_") < _WORDS_OF_A_STATE and (_is_a_question(word) or _wants_a_yes(word, value))
     return bool(spoken(value)) and (_is_a_question(name) or _wants_a_yes(name, value))
 
 
@@ -91,7 +93,7 @@ def questions_in(*parts: JsonObject, own: Collection[str] = (), what: str = "It"
 
 def question_of(key: str, value: Any, what: str = "It") -> str:
     """A field that asks, as a person is asked; empty where it says no more than that something is to be asked."""
-    if _wants_a_yes(fold(key), value) or fold(key) in _DECIDING:
+    if _wants_a_yes(fold(key), value) or fold(key) in _STATES:
         return f"{what} wants a yes first ({key}: {text(value)})."
     return "; ".join(_questions(opened(value)))
 
@@ -183,4 +185,4 @@ def _wants_a_yes(name: str, value: Any) -> bool:
 
 
 def _orders_not_to(value: str) -> bool:
-    return begins_with_no(value) or fold(value).startswith(("do_not_", "don_t_", "dont_"))
+    return fold(value).startswith(("do_not_", "don_t_", "dont_"))
