@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -190,3 +191,18 @@ def test_tools_that_are_programs_run_in_the_service_as_elsewhere(tmp_path: Path)
     assert result["is_success"] is True, result["failure"]
     assert "tools.py" in str(result["steps"][0]["output"])
     assert "42" in str(result["steps"][1]["output"])
+
+
+def test_it_ends_at_once_while_somebody_waits_for_a_result(tmp_path: Path) -> None:
+    with serving(tmp_path, "--grace", "0") as service, service.client() as http:
+        http.post("/tasks", json={**plan(step("s1", "until", name="go")), "task_id": "long"})
+        with socket.create_connection(("127.0.0.1", int(service.url.rpartition(":")[2]))) as waiting:
+            waiting.sendall(b"GET /api/v1/tasks/long/result?wait=30 HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            http.get("/tasks/long")  # which came later
+            told = service.end()
+            answer = b"".join(iter(lambda: waiting.recv(65_536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503"), head
+    assert b"retry-after: 1" in head
+    assert json.loads(body)["type"] == "urn:replan:problem:leaving"
+    assert "Traceback" not in told, told

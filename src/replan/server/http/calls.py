@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.routing import APIRoute
@@ -107,6 +107,33 @@ def _check_media(request: Request) -> None:
     raise Refused(
         Problem(WRONG_MEDIA, f"the content type is {named}; send JSON, with `Content-Type: application/json`")
     )
+
+
+T = TypeVar("T")
+
+
+async def unless_leaving(shared: Shared, waiting: Coroutine[Any, Any, T]) -> T:
+    """What it gives that may be long in coming; `Refused` once the service is about to end."""
+    loop = asyncio.get_running_loop()
+    told: asyncio.Future[None] = loop.create_future()
+
+    def tell() -> None:
+        if not told.done():
+            told.set_result(None)
+
+    task = loop.create_task(waiting)
+    shared.leaving.heard_by(tell)
+    try:
+        both: set[asyncio.Future[Any]] = {task, told}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise Refused(Problem(LEAVING, "the service is about to end: ask again in a moment", retry_after=1.0))
+    finally:
+        shared.leaving.forget(tell)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
 
 
 def shown(view: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:

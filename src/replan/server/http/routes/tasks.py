@@ -20,7 +20,16 @@ from replan.run.access.views import (
     TaskView,
     WaitingTask,
 )
-from replan.server.http.calls import Cases, Signed, calls_about, credentials_of, listed, shared_of, shown
+from replan.server.http.calls import (
+    Cases,
+    Signed,
+    calls_about,
+    credentials_of,
+    listed,
+    shared_of,
+    shown,
+    unless_leaving,
+)
 from replan.server.http.openapi import problems
 from replan.server.http.routes import parameters as p
 
@@ -86,7 +95,7 @@ async def task(caller: Signed, cases: Cases, task_id: p.TaskId) -> Response:
 @router.get(
     "/tasks/{task_id}/result",
     response_model=TaskResult[Any],
-    responses=problems("task-not-done", task=True),
+    responses=problems("task-not-done", "leaving", task=True),
 )
 async def result(
     request: Request,
@@ -98,11 +107,13 @@ async def result(
     ] = 0,
 ) -> Response:
     """What a task has come to. Not done yet: 409 with its status, also after so many seconds."""
+    if not wait:
+        return shown(await cases.result(caller, task_id))
+    shared = shared_of(request)
     try:
-        found = await cases.result(caller, task_id, wait_secs=wait)
-    finally:
-        if wait:  # a key may have been revoked meanwhile
-            await shared_of(request).authenticate(credentials_of(request))
+        found = await unless_leaving(shared, cases.result(caller, task_id, wait_secs=wait))
+    finally:  # a key may have been revoked meanwhile
+        await shared.authenticate(credentials_of(request))
     return shown(found)
 
 
