@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 
 from replan.core.again.foreign import Foreign, Writers
-from replan.core.again.had import Had, effects_of, is_of_one_thing, is_written_so, may_make, subject_of
+from replan.core.again.had import (
+    Had,
+    effects_of,
+    is_of_one_thing,
+    is_written_so,
+    may_make,
+    subject_of,
+    takes_back,
+)
 from replan.core.plan.index import references_of
 from replan.core.state.ledger import same_thing
 from replan.core.state.progress import CallState, StepState
@@ -26,6 +34,7 @@ class Family:
         "_live",
         "_plan",
         "_seen",
+        "_standing",
         "_used",
         "_writers",
         "_written",
@@ -45,6 +54,8 @@ class Family:
         self._seen: object = None
         self._live: list[Had] = []
         """Those of others that this task has not had too, in their order; some of them it may have had since."""
+        self._standing: set[CallKey] = set()
+        """Calls that nothing has taken back, as the logs of the others are."""
         self._plan: object = None
         self._writers = Writers((), resolve)
         """The steps here by what they call, in the plan as it is."""
@@ -62,6 +73,7 @@ class Family:
         yield from foreign.gather(others)
         self.others, self._foreign, self._seen = others, foreign, seen
         self._live = list(foreign.all)
+        self._standing = set()
         self._plan = None
 
     def maker(self, key: CallKey) -> Had | None:
@@ -113,15 +125,35 @@ class Family:
         found = self._undone(made) if made is not None else None
         return "" if found is None else f"task {found.task_id!r} in {found.told}"
 
+    def why_not_after(self, step: StepState) -> str:
+        """Why the step has no effect now, as one that it comes after was taken back since by another task; empty if it may have one."""
+        self._used = {}
+        if next(self._ended_by(float("inf")), None) is None:
+            return ""
+        for call in self._waited_for(step):
+            if call.key in self._standing:
+                continue
+            made = self.maker(call.key) or Had(self.mine.task_id, call)
+            if (found := self._undone(made, back=True)) is not None:
+                return (
+                    f"it comes after {made.told}, and {found.told} of task {found.task_id!r} was about the same after that and is no part of "
+                    "this task: leave it out if what was done counts, or have it tried again if it is wanted all the same"
+                )
+            self._standing.add(call.key)
+        return ""
+
     # ── what this task comes after ──
 
     def _before(self, step: StepState) -> Iterator[CallState]:
         """The effects that come before the step: of the steps that it waits for, and of those that the plan has no more."""
+        gone = (call for one in self.mine.left_out for call in one.every_call())
+        return chain(self._waited_for(step), filter(_is_had, gone))
+
+    def _waited_for(self, step: StepState) -> Iterator[CallState]:
+        """Those of the steps that it waits for alone."""
         steps = self.mine.steps
         waited = (steps[name] for name in self.mine.graph().upstream(step.step.step_id) if name in steps)
-        calls = (call for one in waited for call in one.calls.values())
-        gone = (call for one in self.mine.left_out for call in one.every_call())
-        return (call for call in chain(calls, gone) if call.effect != "reads" and call.status == "succeeded")
+        return (call for one in waited for call in one.calls.values() if _is_had(call))
 
     def _at(self, one: Had) -> float:
         """When the effect was had, whoever had it."""
@@ -191,11 +223,13 @@ class Family:
         self._plan, self._written = plan, {}
         self._writers = Writers(self.mine.steps.values(), self.resolve)
 
-    def _undone(self, made: Had) -> Had | None:
-        """What was done since about what this call has done, and is no part of this task."""
+    def _undone(self, made: Had, *, back: bool = False) -> Had | None:
+        """What was done since about what this call has done, and is no part of this task. `back`: only what takes it back."""
         entries = self.mine.ledger.entries
         for one in self._foreign.about(made, subject_of(made, self.resolve)):
             if one.call.started < made.ended or one.call.key == made.call.key or one.call.key in entries:
+                continue
+            if back and not takes_back(one, made):
                 continue
             if self._is_mine(one, made):
                 continue
@@ -234,6 +268,10 @@ class Family:
 
 _FEW = 32
 """Effects at the front by which it shows whether many of them have been had here, too."""
+
+
+def _is_had(call: CallState) -> bool:
+    return call.effect != "reads" and call.status == "succeeded"
 
 
 def _is_open(step: StepState, made: Had) -> bool:

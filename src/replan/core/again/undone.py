@@ -84,7 +84,7 @@ class Undone:
         if whatever or not gone:
             return [*gone[:_MOST], *self._by_kin(made)]
         found = {id(one): one for name in made.known_by for one in self._naming.get(name, ())}
-        return found.values()
+        return [*found.values(), *self._by_kin(made)]
 
     def _by_kin(self, made: Had) -> Iterator[tuple[int, Had]]:
         """What others of the family have done since, after all that is told here."""

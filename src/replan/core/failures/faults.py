@@ -43,6 +43,7 @@ FaultKind = Literal[
     "in_doubt",  # the very call was made before, and nobody knows whether it took effect: not made again
     "repeated",  # another step of the plan makes this very call, and neither says that it is meant twice: not made
     "duplicate",  # another step is making this very call: no call was made
+    "undone",  # what its step comes after was taken back since by another task of the family: not made
     "approval",  # a person would have to agree, and nobody can be asked: no call was made
     "internal",  # a fault of Replan
 ]
@@ -58,6 +59,7 @@ NOT_MADE = frozenset(
         "repeated",
         "rejected",
         "tool_changed",
+        "undone",
         "unknown_tool",
         "unavailable",
     }
@@ -346,7 +348,7 @@ def _category(kind: str) -> Category:
             return "parameter_error"
         case "repeated":
             return "decomposition_error"
-        case "reference" | "condition":
+        case "reference" | "condition" | "undone":
             return "dependency_error"
         case (
             "later"

@@ -176,6 +176,11 @@ def _retry(state: State, steps: tuple[StepId, ...]) -> None:
     """Steps that have failed are due again as planned, with all that was left out because of them."""
     due = [name for name in steps if (step := state.steps.get(name)) and step.status == "failed"]
     for name in due:
+        if any(
+            call.fault is not None and call.fault.kind == "undone"
+            for call in state.steps[name].calls.values()
+        ):
+            state.counted |= {name}
         if (healing := state.steps[name].healing) is not None:
             healing.restart()
     reopen(state, due)

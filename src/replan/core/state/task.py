@@ -189,6 +189,8 @@ class State:
     """It is a fork or has some: calls that must not be made twice are shared with these."""
     by_kin: Sequence[Any] = field(default=(), compare=False, repr=False)
     """The effects of others of its family that are no part of it, as whoever drives a fork with a plan of its own has learned."""
+    counted: frozenset[StepId] = frozenset()
+    """Steps that a person had tried again after they were not made, as something that they come after was taken back: they are wanted all the same."""
     rounds_before: int = 0
     """Rounds that the other task has used."""
     outcome: e.TaskCompleted | e.TaskFailed | e.TaskCancelled | e.TaskTimedOut | None = None

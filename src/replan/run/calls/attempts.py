@@ -206,6 +206,8 @@ class Attempts:
                 elsewhere = None
                 if call.tool.effect == "once" and (run.unheard or _is_to_look(run.state)):
                     elsewhere = await self._elsewhere(call)
+                if elsewhere is None and run.state.kin and call.tool.effect != "reads" and not call.doubt:
+                    elsewhere = await self._after_nothing(call)
                 if has_to_land and elsewhere is None:
                     await run.still_ours(batch)
             except asyncio.CancelledError:
@@ -332,6 +334,16 @@ class Attempts:
             artifacts=stored,
         )  # fmt: skip
         return added_metadata(call.tool, value)
+
+    async def _after_nothing(self, call: Call) -> Fault | None:
+        """Why a begun call is not made, where what its step comes after was taken back by another task."""
+        text = await relatives.why_not_after(self._run, call.step.step_id)
+        if not text:
+            return None
+        call.plain = False
+        fault = Fault(category="dependency_error", kind="undone", message=text, happened="no")
+        self._run.record(CallFailed(**call.labels(), error=fault))
+        return fault
 
     def _says_nothing_secret(self, tool: ToolSpec) -> bool:
         """True if no output of the tool holds a secret: `may_be_sealed`, asked once for each tool."""

@@ -45,10 +45,10 @@ class Theirs(NamedTuple):
 async def enter(run: Run) -> None:
     """A fork is driven: what the first of its family had under way, or has made before it knew of any fork, is that one's."""
     store, state = run.parts.store, run.state
+    if state.kin and (state.plans > 1 or (state.fork is not None and state.fork.plan is not None)):
+        state.by_kin = (await logs_of(run).all(run.parts.tools.resolve)).by_others()
     if state.fork is None:
         return
-    if state.fork.plan is not None:
-        state.by_kin = (await logs_of(run).all(run.parts.tools.resolve)).by_others()
     line = await store.rests_on(run.task_id)
     open_ = (*state.running_calls(), *state.in_doubt.values())
     if keys := [one.key for one in open_ if one.effect == "once" and one.started <= state.created]:
@@ -171,6 +171,17 @@ async def refusal(run: Run, step_id: StepId, slot: Slot, key: CallKey, found: Th
             ledger.elsewhere = {**ledger.elsewhere, base: family.numbers_before(base, meant)}
             return Beyond(f"{found.named} has made this very call, and the plan means it once more")
     return family.why_not(step, key, made)
+
+
+async def why_not_after(run: Run, step_id: StepId) -> str:
+    """Why the step has no effect now: another task of the family has taken back what it comes after. Empty if it may have one."""
+    state = run.state
+    if step_id in state.counted:
+        return ""
+    family = await logs_of(run).all(run.parts.tools.resolve)
+    if text := family.why_not_after(state.steps[step_id]):
+        state.by_kin = family.by_others()
+    return text
 
 
 async def undone_since(run: Run, key: CallKey) -> str:
