@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.names import bases
 from replan.core.calls.site import Slot
 from replan.core.calls.telling import Telling, unique_text
+from replan.core.calls.told_alike import Told
 from replan.core.failures.faults import DONE_ALREADY
 from replan.core.ids import canonical, digest
 from replan.core.references.refs import Reference, listed
@@ -58,8 +60,11 @@ class NeverMade:
         self._found: dict[tuple[StepId, Slot], AsPlanned | None] = {}
         self._taken: set[tuple[CallKey, int]] = set()
         self._behind: dict[StepId, bool] = {}
+        self._refused: dict[StepId, bool] = {}
         self._acting: dict[StepId, bool] = {}
         self._read: dict[str, CallState] | None = None
+        self._answered: dict[CallKey, int] | None = None
+        """By the call: the latest version of the plan whose step was given what it has had."""
 
     def items(self, step: StepState) -> list[Any] | None:
         """What the list of the step goes through, as far as the log itself has it."""
@@ -87,9 +92,11 @@ class NeverMade:
         if tool is None or tool.effect != "once" or filled is None:
             return AsPlanned(parameters, frozenset())
         found, known = filled
-        again = is_meant_again(step.step, slot.action_id)
-        if not again and (tool.unique_by or not self._after_an_effect(step)):
+        if not is_meant_again(step.step, slot.action_id):
+            anew = not tool.unique_by and self._may_be_meant_anew(step)
             for call in self._had(step, tool, known):
+                if anew and not self._was_answered(call, step.gone):
+                    continue
                 if (call.key, step.meant) not in self._taken:
                     self._taken.add((call.key, step.meant))
                     return None
@@ -101,29 +108,50 @@ class NeverMade:
     def _had(self, step: StepState, tool: ToolSpec, known: JsonObject) -> Iterator[CallState]:
         """The effects of plans before that of the step which it would have had over again, as far as values tell: it would not have been made."""
         mine = unique_text(tool, known)
-        for call in self._state.made.get(tool.id, ()):
-            is_had = call.status == "succeeded" and not call.reused and call.plan < step.meant
-            if is_had and unique_text(tool, call.parameters) == mine:
+        made = (
+            call for call in self._state.made.get(tool.id, ()) if unique_text(tool, call.parameters) == mine
+        )
+        told = Told.of(tool, known)
+        others = (self._state.made_like(name, self._tool_of(name), told) for name in tool.counterparts)
+        for call in chain(made, (call for found in others for call, _ in found)):
+            if call.status == "succeeded" and not call.reused and call.plan < step.meant:
                 yield call
 
-    def _after_an_effect(self, step: StepState) -> bool:
-        """True if it was to come after an effect that its plan was to have: it may be meant once more after that."""
+    def _was_answered(self, call: CallState, since: int) -> bool:
+        """True if a step that came with this version of the plan, or later, was given what this call has had."""
+        if self._answered is None:
+            self._answered = {}
+            for step in self._steps.values():
+                for one in step.calls.values():
+                    if one.reused and one.status == "succeeded":
+                        self._answered[one.key] = max(self._answered.get(one.key, 0), step.meant)
+        return 0 < since <= self._answered.get(call.key, 0)
+
+    def _may_be_meant_anew(self, step: StepState) -> bool:
+        """True if it was to come after an effect that its plan was to have, for which it may be meant once more, and nothing before it
+        was refused as done: that says so of all behind it."""
+        return self._look_before(step, self._behind, self._acts) and not self._look_before(
+            step, self._refused, _was_refused
+        )
+
+    def _look_before(
+        self, step: StepState, known: dict[StepId, bool], holds: Callable[[StepState], bool]
+    ) -> bool:
+        """True if it holds of a step that this one waits for and that its plan has brought."""
         left = [step]
         while left:  # a chain may be long
             one = left[-1]
             name = one.step.step_id
             before = [self._steps[need] for need in one.step.dependencies if need in self._steps]
             before = [other for other in before if other.meant >= step.meant]
-            new = [other for other in before if other.step.step_id not in self._behind]
-            if name not in self._behind and new:
-                self._behind[name] = False  # as long as it is not known
+            new = [other for other in before if other.step.step_id not in known]
+            if name not in known and new:
+                known[name] = False  # as long as it is not known
                 left += new
                 continue
             left.pop()
-            self._behind[name] = any(
-                self._acts(other) or self._behind[other.step.step_id] for other in before
-            )
-        return self._behind[step.step.step_id]
+            known[name] = any(holds(other) or known[other.step.step_id] for other in before)
+        return known[step.step.step_id]
 
     def _acts(self, step: StepState) -> bool:
         """True if the step has had an effect of its plan, or would have had one."""
@@ -226,6 +254,10 @@ class NeverMade:
                 and call.output.artifact is None
             }
         return self._read.get(canonical([wanted.tool, filled]))
+
+
+def _was_refused(step: StepState) -> bool:
+    return step.status == "failed" and step.fault is not None and step.fault.kind in DONE_ALREADY
 
 
 def calls_of(step: StepState) -> list[tuple[str | None, ToolId, JsonObject]]:
