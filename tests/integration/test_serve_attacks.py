@@ -262,3 +262,22 @@ async def test_pages_of_named_origins_may_call_and_others_may_not(tmp_path: Path
             then = await client.get("/tasks", headers={"origin": origin})
             for answer in (before, then):
                 assert (answer.headers.get("access-control-allow-origin") == origin) is allowed
+
+
+async def test_nothing_that_has_not_come_whole_and_no_reader_holds_up_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with service_here(tmp_path, tools=[text]) as here:
+        async with httpx2.AsyncClient(base_url=here.url, trust_env=False, timeout=SECS) as client:
+            steps = [step(f"s{number}", "text", size=200_000) for number in range(10)]
+            await client.post("/api/v1/tasks", json={**plan(*steps), "task_id": "much"})
+            assert (await client.get("/api/v1/tasks/much/result", params={"wait": SECS})).status_code == 200
+        half = [await _asked(here.port, POST + b"content-length: 100\r\n\r\n{") for _ in range(3)]
+        asked = b"GET /api/v1/tasks/much/events HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        stuck = [await _asked(here.port, asked) for _ in range(3)]
+        await healthy(here)
+        here.stop.set()
+        async with asyncio.timeout(SECS):
+            ends = [await _rest(one) for one in (*half, *stuck)]
+    assert not any(b"task_completed" in end for end in ends)
+    assert not [record for record in caplog.records if record.exc_info]

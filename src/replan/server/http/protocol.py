@@ -99,6 +99,12 @@ def bounded(
         def idle(self) -> bool:
             return self._head == 0 and (self.cycle is None or self.cycle.response_complete)
 
+        def leave(self) -> None:
+            """The service ends: a request that has not come whole does not come any more."""
+            cycle = self.cycle
+            if cycle is not None and cycle.more_body and not cycle.response_started:
+                self.transport.abort()
+
         def data_received(self, data: bytes) -> None:
             if not self.transport.is_closing():
                 super().data_received(data)

@@ -17,8 +17,8 @@ from replan.server.shared import Shared
 
 BACKLOG = 4096
 _KEEP_ALIVE_SECS = 60
-_GRACE_SECS = 0.5
-"""For calls that run, once streams have ended."""
+_TAKE_SECS = 0.1
+"""For readers that take nothing, once streams have ended."""
 _SEND_BUFFER = 32_768
 """Of the kernel, for a connection: a reader that takes nothing costs that, and not what its kernel would let it grow to."""
 
@@ -41,8 +41,10 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._shared.hub.stop()
+        for connection in list(self.server_state.connections):
+            connection.leave()  # type: ignore[union-attr] # of ours
         loop = asyncio.get_running_loop()
-        cut = loop.call_later(_GRACE_SECS / 2, lambda: self._shared.sending.cut(loop.time()))
+        cut = loop.call_later(_TAKE_SECS, lambda: self._shared.sending.cut(loop.time()))
         try:
             await super().shutdown(sockets)
         finally:
