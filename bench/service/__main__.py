@@ -50,12 +50,18 @@ async def ended(at: Address, task_id: str) -> None:
     assert status == 200, body
 
 
-def row(label: str, found: Answers) -> None:
+async def measured(label: str, server: Server, load: Awaitable[Answers]) -> None:
+    cpu = server.cpu_secs
+    found = await load
+    row(label, found, 1000 * (server.cpu_secs - cpu) / max(1, len(found.secs)))
+
+
+def row(label: str, found: Answers, cpu_ms: float) -> None:
     statuses = {status: count for status, count in found.statuses.items() if status not in (200, 202)}
     odd = f"  others: {statuses}" if statuses else ""
     odd += f"  broken: {found.broken}" if found.broken else ""
     print(
-        f"  {label:44} {found.rate:8,.0f}/s   p50 {found.ms(0.5):7.2f} ms   p99 {found.ms(0.99):7.2f} ms{odd}",
+        f"  {label:44} {found.rate:8,.0f}/s   p50 {found.ms(0.5):7.2f} ms   p99 {found.ms(0.99):7.2f} ms   CPU {cpu_ms:6.3f} ms a call{odd}",
         flush=True,
     )
 
@@ -68,19 +74,13 @@ async def submit() -> None:
     body = submit_body()
     with floor() as bare, replan() as ours:
         for clients, calls in ((1, 1500), (50, 4000), (500, 4000)):
-            row(
-                f"bare FastAPI, {clients} clients",
-                await closed(bare.at, clients, 2 * calls, lambda _: post("/tasks", body, bare.at)),
-            )
-            row(
-                f"replan, {clients} clients",
-                await closed(ours.at, clients, calls, lambda _: post("/api/v1/tasks", body, ours.at)),
-            )
+            handed = closed(bare.at, clients, 2 * calls, lambda _: post("/tasks", body, bare.at))
+            await measured(f"bare FastAPI, {clients} clients", bare, handed)
+            handed = closed(ours.at, clients, calls, lambda _: post("/api/v1/tasks", body, ours.at))
+            await measured(f"replan, {clients} clients", ours, handed)
             await _idle(ours)
-        row(
-            "replan, 200 a second, open loop",
-            await open_loop(ours.at, 200, 10, 50, lambda _: post("/api/v1/tasks", body, ours.at)),
-        )
+        handed = open_loop(ours.at, 200, 10, 50, lambda _: post("/api/v1/tasks", body, ours.at))
+        await measured("replan, 200 a second, open loop", ours, handed)
 
 
 async def _idle(server: Server) -> None:
@@ -104,11 +104,11 @@ async def status() -> None:
         for steps in (3, 2000):
             task_id = await new_task(ours.at, steps)
             await ended(ours.at, task_id)
-            found = await closed(
-                ours.at, 50, 6000, lambda _, task=task_id: get(f"/api/v1/tasks/{task}", ours.at)
-            )  # type: ignore[misc]
-            row(f"replan, a log of {steps} steps, 50 clients", found)
-        row("bare FastAPI, 50 clients", await closed(bare.at, 50, 12000, lambda _: get("/tasks/t", bare.at)))
+            path = f"/api/v1/tasks/{task_id}"
+            looked = closed(ours.at, 50, 6000, lambda _, at=path: get(at, ours.at))  # type: ignore[misc]
+            await measured(f"replan, a log of {steps} steps, 50 clients", ours, looked)
+        looked = closed(bare.at, 50, 12000, lambda _: get("/tasks/t", bare.at))
+        await measured("bare FastAPI, 50 clients", bare, looked)
 
 
 async def first() -> None:
