@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from workers_here import Here, ended, submitted
 
-from workers import step
+import workers as world
+from replan.testing import ScriptedEndpoint
+from workers import SECS, step
 
 pytestmark = pytest.mark.anyio
 
@@ -73,3 +78,48 @@ async def test_one_that_was_begun_with_as_much_to_ask_goes_on_as_it_was_begun(he
         (await here.arrives()).let_go()
         assert not (await ended(worker, "t")).is_success, "nobody can be asked, as from its beginning"
     assert here.done() == ["a"]
+
+
+@pytest.mark.parametrize("how", STRICT)
+async def test_what_a_later_plan_of_it_may_call_counts_where_its_own_only_reads(here: Here, how: str) -> None:
+    def said(score: int) -> dict[str, Any]:
+        sides = ("completeness", "correctness", "efficiency", "reliability")
+        return {
+            "overall_score": score, "is_successful": score > 80, "dimensions": dict.fromkeys(sides, score), "final_output": "done",
+        }  # fmt: skip
+
+    overall = {
+        "problem_nature": "x", "should_replan": True, "reflection_text": "not done", "root_causes": ["not done"],
+        "replanning_strategy": {"type": "full_replan"},
+    }  # fmt: skip
+    answers: dict[str, Any] = {
+        "execution_plan": {"steps": [step("b", "do")]}, "evaluation": [said(20), said(95)], "overall_reflection": overall,
+    }  # fmt: skip
+    with ScriptedEndpoint(answers) as model:
+        local = {**here.spec, "tools": ("hold", "do"), "kind": "local", "interactive": False}
+        async with world.replan(local, endpoint=model.url) as gone:
+            await gone.submit("do it", plan={"steps": [step("a", "hold")]}, task_id="t", evaluation="model")
+            await here.arrives()
+        strict = {**here.spec, "tools": ("hold", "do"), "takeover": 0.6, **STRICT[how]}
+        async with at_work(strict, endpoint=model.url) as worker:
+            await here.until("SELECT queue IS NOT NULL AS q FROM task WHERE task_id = 't'", "t\n")
+            why = await worker.why_waiting("t")
+            assert "the configuration of this worker wants a person's yes to calls of 'do'" in why
+            async with at_work({**strict, "approval": "never", "rules": {}}, endpoint=model.url) as other:
+                (await here.arrives()).let_go()
+                assert (await ended(other, "t")).is_success
+    assert here.done() == ["a", "b"]
+
+
+@asynccontextmanager
+async def at_work(spec: dict[str, Any], **options: Any) -> AsyncIterator[Any]:
+    stop, ready = asyncio.Event(), asyncio.Event()
+    async with world.replan(spec, **options) as replan:
+        working = asyncio.create_task(replan.work(stop=stop, ready=ready.set))
+        async with asyncio.timeout(SECS):
+            await ready.wait()
+        try:
+            yield replan
+        finally:
+            stop.set()
+            await working

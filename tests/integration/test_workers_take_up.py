@@ -119,7 +119,9 @@ async def test_whichever_way_a_task_that_waits_has_come_a_worker_goes_on_with_it
                 data = b"".join([piece async for piece in pieces])
     if begun != "fork":
         async with here.replan(kind="local") as importing:
-            await importing.import_tasks(_pieces(data))
+            await importing.import_tasks(
+                _pieces(data), not_gone_on=True
+            )  # also into the database that they left
     async with here.worker(spec={"takeover": 0.6}) as worker, asyncio.timeout(SECS):
         assert (await worker.wait(names["sleeps"])).is_success, "its time has come"
         await worker.approve(names["asks"])

@@ -12,6 +12,8 @@ from replan.core.types import Frozen, JsonObject
 DEFAULT_QUEUE = "default"
 FORKS = "replan:forks"
 """Beside the tools of a fork: what a worker has that knows forks. One of an older release would take it for an empty task."""
+ANY_TOOL = "*"
+"""Among the tools that a task may call unasked: whichever a later plan of it takes, as nobody knows which there were."""
 WORK = "work"
 """Where a submission's `settings` have it."""
 
@@ -62,6 +64,8 @@ class Needs(Frozen):
 
     def asked_by(self, offers: Needs) -> list[str]:
         """Tools that it would call without a person's yes, and to whose calls one is wanted there."""
+        if ANY_TOOL in self.unasked:
+            return list(offers.asks)
         return [tool for tool in self.unasked if tool in offers.asks]
 
     def met_by(self, offers: Needs) -> bool:

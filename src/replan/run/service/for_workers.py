@@ -67,7 +67,7 @@ def work_left(state: State, begun: Begun) -> Work:
         planned = given = list(_tools_in(submitted.plan))
     else:
         planned = tools_needed(state) or list(begun.ids or ())
-    unasked = made_unasked(state, begun, given)
+    unasked = made_unasked(state, begun, given, later=True)
     if state.fork is not None:
         planned = [*planned, FORKS]
     needs = Needs(

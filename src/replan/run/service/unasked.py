@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from replan.core.begun import Begun
+from replan.core.limits.needs import ANY_TOOL
 from replan.core.limits.policy import asks_about
 from replan.core.state.task import State
 from replan.core.types import ToolSpec
@@ -20,10 +21,13 @@ def by_command(task_id: str, approval: str) -> str:
     return f"`replan tasks resume {task_id} --approve {approval}` goes on with it as it was begun"
 
 
-def made_unasked(state: State, begun: Begun, named: Iterable[str] = ()) -> tuple[str, ...]:
+def made_unasked(
+    state: State, begun: Begun, named: Iterable[str] = (), *, later: bool = False
+) -> tuple[str, ...]:
     """The tools that it may call from here on without a person's yes; none where a person can be asked.
 
-    `named`: those of a plan that was given, and has not been read yet.
+    `named`: those of a plan that was given, and has not been read yet. `later`: also what it may call once somebody has failed steps
+    tried again, and whatever tool a later plan takes, where nobody knows which there were (`ANY_TOOL`).
     """
     ends = state.cancel is not None and not state.cancel.until_resumed
     if state.policy.interactive or ends:
@@ -34,11 +38,17 @@ def made_unasked(state: State, begun: Begun, named: Iterable[str] = ()) -> tuple
         found = [
             name
             for step in state.steps.values()
-            if not step.closed and not step.step.requires_approval
+            if (not step.closed or (later and step.status in ("failed", "skipped")))
+            and not step.step.requires_approval
             for name in tools_of(step.step)
         ]
         if state.heals or state.reflects:  # it may be planned anew, with any of them
-            found += [tool.tool_id for tool in state.selection.tools] if state.selection else begun.ids or ()
+            if state.selection is not None:
+                found += [tool.tool_id for tool in state.selection.tools]
+            elif begun.ids is not None:
+                found += begun.ids
+            elif later and state.policy.approval == "never":
+                found.append(ANY_TOOL)
     return tuple(name for name in dict.fromkeys(found) if not _asked_before(state, name))
 
 
