@@ -352,6 +352,30 @@ def test_a_list_that_is_written_anew_with_the_rest_has_what_it_lacked_at_other_p
     assert max(Counter(bank.paid).values()) == 1
 
 
+@BY_STEPS_AND_MODEL
+@pytest.mark.parametrize("tool", ["pay", "upay"])
+@pytest.mark.parametrize("last", [["Ann", "Bob", "Cid"], ["Bob", "Cid"], ["Cid"]])
+def test_what_others_had_in_a_list_makes_good_none_that_has_failed_again(
+    last: list[str], tool: str, way: dict[str, Any]
+) -> None:
+    """Each session pays one of them. Whom it could not pay is no item that is told to be left out."""
+    bank = Bank(only={"s1": ["Ann"], "s2": ["Bob"]})
+
+    def goes_over(n: int, whom: list[str]) -> list[Any]:
+        parameters = {"to": "${item}", "session": f"${{l{n}.output.session}}"}
+        pays_all = step(f"p{n}", tool, f"l{n}", parameters=parameters, for_each=whom)
+        return [step(f"l{n}", "token"), pays_all, step(f"m{n}", "tell", f"p{n}", parameters={"to": "boss"})]
+
+    third = [goes_over(3, last), *([goes_over(3, ["Cid"])] if last != ["Cid"] else [])]
+    plans = [goes_over(1, ["Ann", "Bob", "Cid"]), goes_over(2, ["Bob", "Cid"]), *third]
+    ran = bank.run(*[(one, "") for one in plans], **way)
+    assert ran.result.is_success
+    assert Counter(bank.paid) == Counter(["Ann", "Bob", "Cid"])
+    told = [text for one in ran.events("plan_rejected") for text in one.violations]
+    assert len(told) == (last != ["Cid"])
+    assert all(f"item{'s 1 and 2' if len(last) == 3 else ' 1'}:" in text for text in told)
+
+
 NAMES = ["Ann", "Bob", "Cid", "Dan"]
 
 
