@@ -109,10 +109,10 @@ def _not_of(output: Any, records: Sequence[Any], readings: Sequence[Reading]) ->
     objects = [one for one in records if isinstance(one, dict)]
     if isinstance(output, dict) and objects:
         for name, value in output.items():
-            there = [one[name] for one in objects if name in one]
+            there = [found[name] for one in objects for found in _every_object(one) if name in found]
             if there and not any(_is_the_same(value, one) for one in there):
                 return f"output has {value!r} as {name!r}, and the record that is quoted has {text_of(there[0])}: leave output out: then it is that record"
-    mine = {value for one in records for value in scalars(one)}
+    mine = {value for one in records for value in [*scalars(one), *scalars(list(_every_object(one)))]}
     foreign = [
         one
         for reading in readings
@@ -124,6 +124,12 @@ def _not_of(output: Any, records: Sequence[Any], readings: Sequence[Reading]) ->
         if value not in mine and holders and all(mine.isdisjoint(_telling_in(one)) for one in holders):
             return f"output has {value!r}, which another record has: give what the record that is quoted shows, or leave output out"
     return ""
+
+
+def _every_object(record: Any) -> Iterator[JsonObject]:
+    """The objects of a record, those that stand in it as JSON in a text included."""
+    for one in (record, *(opened(text) for text in texts_in(record) if text[:1] in "{[")):
+        yield from objects_in(one)
 
 
 def _telling_in(record: JsonObject) -> list[str]:
