@@ -310,7 +310,9 @@ def test_a_task_is_exported_and_imported_into_another_database(tmp_path: Path) -
     first = replan("tasks", "import", "good.tar", *other, cwd=tmp_path)
     assert (first.returncode, first.stderr) == (0, "imported good (succeeded)\n")
     again = replan("tasks", "import", "good.tar", "--json", *other, cwd=tmp_path)
-    assert json.loads(again.stdout) == [{"task_id": "good", "status": "succeeded", "new": False}]
+    assert json.loads(again.stdout) == [
+        {"task_id": "good", "status": "succeeded", "new": False, "further": False}
+    ]
     assert replan("tasks", "result", "good", *other, cwd=tmp_path).stdout == "7\n"
 
     (tmp_path / "cut.tar").write_bytes((tmp_path / "good.tar").read_bytes()[:2_000])

@@ -33,12 +33,14 @@ from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.secrets import KnownSecrets, secrets_of_settings, secrets_of_text
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import Plan, ToolSpec
+from replan.core.words import some
 from replan.engine.procrastinate.queue import Line, Worker
 from replan.errors import InputError
 from replan.ports import Consumer, ConsumerState, TaskSummary, Warmable
 from replan.reasoning.prompting.prompts import check_all, load
 from replan.run.service.announcer import Announcer, OnEvent
 from replan.run.service.for_workers import for_workers
+from replan.run.service.pruning import is_gone_by
 from replan.run.service.results import agreed
 from replan.run.service.submission import Submission
 from replan.run.service.tasks import Service
@@ -444,8 +446,15 @@ class Replan(Keeping, Intervening):
     async def delete(self, task_id: str, *, unfinished: bool = False) -> None:
         """Remove a task with its log. The same id given again is a new task, whose effects are made again.
 
-        `TaskHeld` while somebody drives it, `InputError` for one that has not ended, unless `unfinished`.
+        `TaskHeld` while somebody drives it; unless `unfinished`, `InputError` for one that has not ended, or is a fork that others of
+        its family go by.
         """
+        if not unfinished and (family := await is_gone_by(self.service.parts.store, task_id)):
+            raise InputError(
+                f"task {task_id!r} has had effects, and the tasks that share its history ({some(family, 3)}) go by what it has done: what it "
+                "undid would stand as done for them. `replan tasks prune` removes all of them together; `replan tasks delete --force` "
+                "(library: unfinished=True) deletes it all the same"
+            )
         await self.service.parts.store.delete(task_id, unfinished=unfinished)
 
     @checked

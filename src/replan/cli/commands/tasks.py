@@ -228,7 +228,10 @@ def delete(
     ],
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also tasks that have not ended: what they have done is forgotten."),
+        typer.Option(
+            "--force",
+            help="Also tasks that have not ended, and forks that others go by: what they have done is forgotten.",
+        ),
     ] = False,
     config: options.Config = None,
     db: options.Db = None,

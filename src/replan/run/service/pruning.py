@@ -8,9 +8,11 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection
 from typing import NamedTuple, Protocol, cast, get_args
 
+from replan.core.again.had import effects_of
 from replan.core.state.task import ENDED, TaskStatus
 from replan.errors import ReplanError, StoreError, TaskHeld, TaskNotFound, TaskShared, TaskUnfinished
 from replan.ports import KeptTask, Store, Tidy
+from replan.run.session.pages import folded
 
 _DAY = 86_400.0
 EVERY_SECS = 3_600.0
@@ -48,6 +50,8 @@ class Pruned(NamedTuple):
     """Tasks that stay until a consumer of the log has got all of them."""
     held: tuple[str, ...]
     """Tasks that somebody drives."""
+    known_by: tuple[str, ...] = ()
+    """Forks that stay, as others of their family that stay go by the effects that they have had."""
 
 
 class Tidied(Store, Tidy, Protocol):
@@ -68,13 +72,18 @@ async def prune(
     `before`: nothing has happened in it since. `unfinished`: also such as have not ended and that nobody drives. `dry_run`: only say which.
     """
     chosen: dict[str, PrunedTask] = {}
-    shared, undelivered, held = list[str](), list[str](), list[str]()
+    shared, undelivered, held, known_by = list[str](), list[str](), list[str](), list[str]()
+    all_chosen: set[str] | None = None
     users: dict[str, int] = {}
     """Tasks that stay, of each content."""
     freed = 0
+
+    def is_chosen(one: KeptTask) -> bool:
+        return not one.undelivered and (larger_than is None or _size(one) > larger_than)
+
     among = frozenset(status) or (_STATUSES if unfinished else ENDED)
     async for task in _pages(store, among if unfinished else among & ENDED, before):
-        size = task.log_bytes + sum(size for _, size, _ in task.contents)
+        size = _size(task)
         if larger_than is not None and size <= larger_than:
             continue
         if any(fork not in chosen for fork in task.forks):
@@ -83,6 +92,18 @@ async def prune(
         if task.undelivered:
             undelivered.append(task.task_id)
             continue
+        if family := await _rest_of_family(store, task.task_id):
+            if all_chosen is None:
+                all_chosen = {
+                    one.task_id
+                    async for one in _pages(store, among if unfinished else among & ENDED, before)
+                    if is_chosen(one)
+                }
+            if not all_chosen.issuperset(family - chosen.keys()) and await _has_had_effects(
+                store, task.task_id
+            ):
+                known_by.append(task.task_id)
+                continue
         if dry_run:
             if task.status not in ENDED and (await store.summary(task.task_id)).held:
                 held.append(task.task_id)
@@ -104,7 +125,39 @@ async def prune(
             users[digest] = users.get(digest, used_by) - 1
             if not users[digest]:
                 freed += content_size
-    return Pruned(tuple(chosen.values()), freed, tuple(shared), tuple(undelivered), tuple(held))
+    return Pruned(
+        tuple(chosen.values()), freed, tuple(shared), tuple(undelivered), tuple(held), tuple(known_by)
+    )
+
+
+def _size(task: KeptTask) -> int:
+    return task.log_bytes + sum(size for _, size, _ in task.contents)
+
+
+async def is_gone_by(store: Store, task_id: str) -> list[str]:
+    """The others of a fork's family, where it has had effects: by what its log says they know what was made, and what was undone since."""
+    family = await _rest_of_family(store, task_id)
+    return sorted(family) if family and await _has_had_effects(store, task_id) else []
+
+
+async def _rest_of_family(store: Store, task_id: str) -> set[str]:
+    """Of a fork; empty for any other task."""
+    with contextlib.suppress(TaskNotFound):
+        if line := await store.rests_on(task_id):
+            members = [line[0].task_id]
+            for one in members:
+                with contextlib.suppress(TaskNotFound):
+                    members += [fork.task_id for fork in await store.forks(one)]
+            return {*members} - {task_id}
+    return set()
+
+
+async def _has_had_effects(store: Store, task_id: str) -> bool:
+    """Whether it has made some itself, or may have."""
+    with contextlib.suppress(TaskNotFound):
+        state = await folded(store, task_id)
+        return any(call.started >= state.created for call in effects_of(state))
+    return False
 
 
 async def _pages(store: Tidied, status: Collection[str], before: float | None) -> AsyncIterator[KeptTask]:

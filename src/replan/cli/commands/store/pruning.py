@@ -95,6 +95,7 @@ def _tell(out: Out, found: Pruned, *, removed: bool) -> None:
         (found.shared, "as forks that stay share their history"),
         (found.undelivered, "until a consumer of the log has got all of them"),
         (found.held, "as somebody drives them"),
+        (found.known_by, "as others of their family that stay go by what they have done"),
     ):
         if ids:
             say(
