@@ -335,3 +335,25 @@ async def test_a_service_that_ends_answers_whoever_waits(ending: Service, era: s
     assert "goes on when it is back" in left["next"]
     assert ending.process.returncode == 0
     assert "Traceback" not in told[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_although_the_client_holds_its_stream_open(tmp_path: Path, number: int) -> None:
+    hello = {
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    }  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "replan.cli", "mcp", "--db", "sqlite:///tasks.db"],
+        cwd=tmp_path, env=environment(tmp_path, None), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(hello).encode() + b"\n")
+    process.stdin.flush()
+    assert b"serverInfo" in process.stdout.readline()
+    process.send_signal(number)
+    assert process.wait(60) == 0
+    for stream in (process.stdin, process.stdout, process.stderr):
+        assert stream is not None
+        stream.close()

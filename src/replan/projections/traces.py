@@ -7,6 +7,7 @@ https://opentelemetry.io/docs/specs/semconv/gen-ai/
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -28,6 +29,9 @@ from replan.errors import ConfigError
 
 _SCOPE = InstrumentationScope("replan", __version__)
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+_EXPORT_SECS = 5
+_LAST_SECS = 1.0
+"""How long the end of the process waits for a collector."""
 _MOST_TASKS = 10_000
 _MOST_CHARS = 20_000
 """Of a text that is content."""
@@ -54,7 +58,7 @@ def traces_of(settings: Settings) -> Traces | None:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     url = url if url.endswith("/v1/traces") else f"{url}/v1/traces"
-    exporter = OTLPSpanExporter(endpoint=url)
+    exporter = OTLPSpanExporter(endpoint=url, timeout=_EXPORT_SECS)
     return Traces(BatchSpanProcessor(exporter), include_content=section.include_content)
 
 
@@ -69,8 +73,10 @@ class Traces:
         self._resource = Resource.create({"service.name": "replan", "service.version": __version__})
 
     def close(self) -> None:
-        """Export what is left."""
-        self._processor.shutdown()
+        """Export what is left, if the collector takes it soon."""
+        ending = threading.Thread(target=self._processor.shutdown, name="replan-traces-end", daemon=True)
+        ending.start()
+        ending.join(_LAST_SECS)
 
     def landed(self, state: State, events: Sequence[Recorded], ts: float) -> None:
         for event in spelled_out(events):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from importlib.metadata import version
 from typing import Any
@@ -19,6 +20,7 @@ from replan.run.access.callers import Caller
 from replan.server.auth.credentials import Credentials
 from replan.server.http.problems import Refused
 from replan.server.mcp.server import Context, Tools
+from replan.server.mcp.sessions import IDLE_SECS, Sessions
 from replan.server.problems import LEAVING, Problem
 from replan.server.shared import Shared, nobody_asked
 
@@ -29,7 +31,9 @@ _CREDENTIALS = "replan.credentials"
 """Where a request keeps what it came with."""
 _LOOPBACK = ["127.0.0.1:*", "localhost:*", "[::1]:*"]
 PATH = "/mcp"
-MOST_SESSIONS = 1_000
+MOST_SESSIONS = 5_000
+"""Of all callers together."""
+_SESSION = b"mcp-session-id"
 _GRACE_SECS = 0.3
 
 
@@ -43,10 +47,12 @@ class Mounted:
         self._idle = asyncio.Event()
         self._idle.set()
         self._tools = Tools(here, self._caller_of, for_people=for_people)
+        self._sessions = Sessions(time.monotonic)
         open_ = here.authenticate is nobody_asked
         self._manager = StreamableHTTPSessionManager(
             self._tools.server(version("replan")),
             max_sessions=MOST_SESSIONS,
+            session_idle_timeout=IDLE_SECS,
             # Where nobody is asked who they are, a page in the browser of this machine must not get through by a name of its own.
             security_settings=TransportSecuritySettings(
                 enable_dns_rebinding_protection=open_,
@@ -109,8 +115,22 @@ class Mounted:
         owner = AccessToken(
             token="", client_id=f"{caller.tenant}\n{caller.who}", scopes=[], subject=caller.who
         )
+        name = owner.client_id
+        known = next((value.decode("latin-1") for key, value in scope["headers"] if key == _SESSION), "")
+        if not known and scope["method"] == "POST":
+            self._sessions.check_room(name)
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                given = next((value for key, value in message.get("headers", ()) if key == _SESSION), b"")
+                if scope["method"] == "DELETE":
+                    self._sessions.closed(name, known)
+                elif session := given.decode("latin-1") or known:
+                    self._sessions.used(name, session)
+            await send(message)
+
         await self._manager.handle_request(
-            {**scope, _CREDENTIALS: credentials, "user": AuthenticatedUser(owner)}, receive, send
+            {**scope, _CREDENTIALS: credentials, "user": AuthenticatedUser(owner)}, receive, sending
         )
 
     async def _caller_of(self, ctx: Context) -> Caller:

@@ -79,7 +79,9 @@ def need_packages() -> None:
 async def _serve(replan: Replan, people: bool, scopes: list[str] | None) -> None:
     import asyncio
     import contextlib
+    import os
     import signal
+    import sys
 
     from replan.config.whoever import whoever
     from replan.run.access.callers import SCOPES, checked_scopes
@@ -92,3 +94,6 @@ async def _serve(replan: Replan, people: bool, scopes: list[str] | None) -> None
             loop.add_signal_handler(number, stop.set)
     may = SCOPES if scopes is None else checked_scopes(scopes)
     await serve_stdio(replan, who=whoever(None), scopes=may, for_people=people, stop=stop)
+    if stop.is_set():  # a thread still waits for the client's next line, and would keep the process
+        sys.stderr.flush()
+        os._exit(0)
