@@ -196,6 +196,8 @@ async def test_a_reader_that_takes_nothing_is_cut_off_and_slows_nobody(tmp_path:
         ids = [one["id"] for one in events_of(iter(lines)) if one["id"]]
         assert ids == list(range(1, len(ids) + 1))
         async with asyncio.timeout(SECS):
+            while "replan_watchers 0.0" not in (await client.get("/metrics")).text:  # noqa: ASYNC110 -- of the service
+                await asyncio.sleep(0.02)
             ends = [await _rest(one) for one in stuck]
         assert not any(b"task_completed" in end for end in ends)
 

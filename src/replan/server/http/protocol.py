@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import struct
 from typing import Any
 
 from pydantic_core import to_json
@@ -20,6 +23,7 @@ MOST_HEAD_BYTES = 65_536
 """Of the address and all headers."""
 MOST_UNSENT_BYTES = 16_384
 """Kept for a reader that takes nothing, before whoever sends is made to wait."""
+_AT_ONCE = struct.pack("ii", 1, 0)
 _REASONS = {
     400: "Bad Request",
     408: "Request Timeout",
@@ -66,6 +70,8 @@ def bounded(
     """The protocol for requests that are bounded in time and size, on so many connections at most."""
 
     class Bounded(limited(protocol, header_secs=header_secs, body_secs=body_secs, timed_out=_TIMED_OUT)):  # type: ignore[misc]
+        leaving = False
+        """Of all connections: the service ends."""
         _head = 0
 
         def __init__(self, *args: Any, **more: Any) -> None:
@@ -73,7 +79,7 @@ def bounded(
             app: Any = getattr(self, "app")  # noqa: B009 -- of a base that is not known here
 
             async def within(scope: Any, receive: Any, send: Any) -> None:
-                scope["replan.abort"] = self.transport.abort
+                scope["replan.abort"] = self.cut
                 await app(scope, receive, send)
 
             self.app = within
@@ -81,7 +87,9 @@ def bounded(
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             transport.set_write_buffer_limits(high=MOST_UNSENT_BYTES)
-            if len(self.connections) > most_connections and not self._make_room():
+            if self.leaving:
+                transport.close()
+            elif len(self.connections) > most_connections and not self._make_room():
                 self.connections.discard(self)
                 transport.write(_CROWDED)
                 transport.close()
@@ -99,11 +107,18 @@ def bounded(
         def idle(self) -> bool:
             return self._head == 0 and (self.cycle is None or self.cycle.response_complete)
 
+        def cut(self) -> None:
+            """Close the connection now, with nothing left in the kernel for a reader that does not take it."""
+            if (own := self.transport.get_extra_info("socket")) is not None:
+                with contextlib.suppress(OSError):
+                    own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+            self.transport.abort()
+
         def leave(self) -> None:
             """The service ends: a request that has not come whole does not come any more."""
             cycle = self.cycle
             if cycle is not None and cycle.more_body and not cycle.response_started:
-                self.transport.abort()
+                self.cut()
 
         def data_received(self, data: bytes) -> None:
             if not self.transport.is_closing():

@@ -41,6 +41,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._shared.hub.stop()
+        self.config.http_protocol_class.leaving = True  # type: ignore[attr-defined] # of ours
         for connection in list(self.server_state.connections):
             connection.leave()  # type: ignore[union-attr] # of ours
         loop = asyncio.get_running_loop()
