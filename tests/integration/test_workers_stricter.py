@@ -123,3 +123,33 @@ async def at_work(spec: dict[str, Any], **options: Any) -> AsyncIterator[Any]:
         finally:
             stop.set()
             await working
+
+
+@pytest.mark.parametrize("how", STRICT)
+async def test_what_was_submitted_where_somebody_can_be_asked_waits_for_the_yes_that_a_worker_wants(
+    here: Here, how: str
+) -> None:
+    async with here.worker(spec=STRICT[how]), here.replan() as submitting:
+        await submitted(submitting, step("a", "nap"), step("b", "do", "a"), task_id="t")
+        await here.until("SELECT status FROM task WHERE task_id = 't'", "waiting\n")
+        (asked,) = (await submitting.result("t")).waiting_for
+        assert "May 'do' be called" in asked.text
+        assert here.done() == []
+        await submitting.approve("t")
+        assert (await ended(submitting, "t")).is_success
+    assert here.done() == ["b"]
+
+
+async def test_what_a_person_said_about_it_as_it_was_gone_on_with_counts_there_too(here: Here) -> None:
+    async with here.replan(kind="local") as gone:
+        await submitted(gone, step("a", "hold"), step("b", "do", "a"), task_id="t")
+        await here.arrives()
+    async with here.replan(kind="local") as again:
+        await again.service.give_instead("t", {"approval": "never"})
+        driving = asyncio.create_task(again.resume("t"))
+        await here.arrives()
+        driving.cancel()
+    async with here.worker(spec={"takeover": 0.6, **STRICT["approval"]}) as worker:
+        (await here.arrives()).let_go()
+        assert (await ended(worker, "t")).is_success
+    assert here.done() == ["a", "b"]

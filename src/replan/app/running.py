@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 from pydantic import SecretStr
 
-from replan.core.begun import begun_with, proof_of, proof_of_config
+from replan.core.begun import APPROVAL, begun_with, proof_of, proof_of_config
 from replan.core.events import Record, TaskSubmitted
 from replan.core.limits.policy import Policy
 from replan.core.report.result import TaskResult
@@ -27,7 +27,7 @@ from replan.run.service.forking import Forking
 from replan.run.service.submission import Submission, check_submission
 from replan.run.service.tasks import Service
 from replan.run.service.typed import answer_check
-from replan.run.service.unasked import asked_here
+from replan.run.service.unasked import asked_here, asks_more_here
 from replan.run.session.answer_checks import AnswerCheck
 from replan.run.session.stops import HandedOver
 from replan.wiring import Models, need_queue
@@ -267,6 +267,8 @@ class Running:
         state = await self.service.check_resumable(task_id)
         parts = self.service.parts
         await check_asked(state, parts.store, asked_here(parts.tools.specs(), self.approval))
+        if await asks_more_here(state, parts.store, self.approval):
+            await self.service.give_instead(task_id, {APPROVAL: self.approval})
         plans = state.plan is None and not (state.submitted is not None and state.submitted.plan is not None)
         judges = state.evaluation is None and state.policy.evaluation == "model"
         await self._load_models(plans=plans, judges=judges)

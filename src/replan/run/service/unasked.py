@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from replan.core.begun import Begun
+from replan.core.begun import APPROVAL, Begun
+from replan.core.events import TaskResumed, TaskStarted
 from replan.core.limits.needs import ANY_TOOL
-from replan.core.limits.policy import asks_about
+from replan.core.limits.policy import asks_about, stricter_approval
 from replan.core.state.task import State
 from replan.core.types import ToolSpec
 from replan.core.waits.tools import tools_of
+from replan.ports import EventLog
 from replan.run.service.resumable import tools_needed
 
 
@@ -63,6 +65,16 @@ def _asked_before(state: State, name: str) -> bool:
 def asked_here(tools: Iterable[ToolSpec], mode: str) -> list[str]:
     """Those of the tools to whose calls a person's yes is wanted here: by their rules, or by the mode of `[approval]`."""
     return [tool.id for tool in tools if tool.requires_approval or asks_about(mode, tool)]
+
+
+async def asks_more_here(state: State, log: EventLog, mode: str) -> bool:
+    """Whether the `[approval]` here has a person asked about more calls of a task than what it was submitted with, and somebody can be asked.
+
+    What a person said of it as the task was gone on with (`--approve`) counts as it is."""
+    if not state.policy.interactive or not stricter_approval(mode, state.policy.approval):
+        return False
+    events = (record.event for record in await log.read(state.name.task_id))
+    return not any(isinstance(one, TaskStarted | TaskResumed) and APPROVAL in one.instead for one in events)
 
 
 def why_left(asked: Sequence[str], whose: str, how: str) -> str:
