@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from run_tasks import FakeTool, Ran, bench, plan, step
+from run_tasks import FakeTool, Ran, action, bench, plan, step
 from test_run_counterparts import END, fields
 from test_run_very_call import REPLAN, overall
 
@@ -240,3 +240,24 @@ def test_what_one_plan_has_chosen_twice_is_made_twice_also_where_one_of_both_was
     ran = virtual_time(main())
     assert bank.paid == ["Ann", "Ann"]
     assert ran.state.status == "succeeded", ran.state.outcome
+
+
+@pytest.mark.parametrize("kind", ["replan_from_step", "add_remediation_steps"])
+@pytest.mark.parametrize("how", ["a list", "actions"])
+def test_of_several_calls_only_that_one_is_to_be_left_out(kind: str, how: str) -> None:
+    bank = Counter(0)
+    first = plan(step("s", "slower"), pays("p", "s", who="Bob"), step("r", "rates"), step("m", "slow", "r"))
+    if how == "a list":
+        both = pays("q", who="${item}", tool="wire", for_each=json.dumps(["Bob", "Eve"]))
+        rest = pays("q", who="${item}", tool="wire", for_each=json.dumps(["Eve"]))
+        place, out = "step 'q', item 1: ", "leave item 1 out of its list, and nothing else"
+    else:
+        acts = [action(f"q{n}", "wire", to=who) for n, who in enumerate(["Bob", "Eve"])]
+        both, rest = step("q", actions=acts), step("q", actions=acts[1:])
+        place, out = "step 'q', action 'q0': ", "leave that action out, and nothing else"
+    again = [step("r2", "rates"), step("m2", "slow", "r2")]
+    ran = bank.run(first, [plan(*again, both), plan(*again, rest)], kind, step_id="r")
+    text = next(one for one in told(ran) if one.startswith("step 'q'"))
+    assert text.startswith(place)
+    assert out in text
+    assert sorted(bank.paid) == ["Bob", "Eve"]

@@ -18,6 +18,7 @@ from replan.core.calls.telling import Telling
 from replan.core.calls.told_alike import Told
 from replan.core.plan.constant import ConstantCall
 from replan.core.plan.index import references_of
+from replan.core.recovery.in_part import of_this_alone
 from replan.core.references.conditions import roots
 from replan.core.state.restated import by_readings
 from replan.core.state.task import State, ids_of
@@ -165,14 +166,21 @@ def _text(state: State, steps: Collection[Step], name: StepId, places: Sequence[
         else ""
     )
     known = state.steps.get(other.step.step_id)
+    mine = next((step for step in steps if step.step_id == name), None)
+    alone = of_this_alone(mine, places[0][0]) if mine is not None else ""
+    out = f"leave {name!r} out"
+    if items:
+        out = f"leave {items_in_words(items)} out of its list, and nothing else"
+    elif places[0][0].action_id is not None:
+        out = "leave that action out, and nothing else"
     if known is not None and known.status == "failed":
         stands = "has failed, and is made again once the new steps are done"
-        how = f"leave {name!r} out: what has to be done before it is wanted, and nothing else"
-        if not _is_referred_to(other.step, steps):
+        how = out if alone else f"{out}: what has to be done before it is wanted, and nothing else"
+        if not alone and not _is_referred_to(other.step, steps):
             how += f"; or, where this is to be done and not that, say `instead_of: [{json.dumps(other.step.step_id)}]` on it, and it takes that place"
     else:
-        stands, how = "stays and is yet to run", f"leave {name!r} out"
+        stands, how = "stays and is yet to run", out
     return (
-        f"step {name!r}{where}: step {other.step.step_id!r} of the plan before {stands}, and does the same with {other.tool.id!r}; {how}, or set "
+        f"step {name!r}{where}: {alone}step {other.step.step_id!r} of the plan before {stands}, and does the same with {other.tool.id!r}; {how}, or set "
         "`repeat: true` on it, with its `repeat_reason`, if the effect is wanted once more"
     )

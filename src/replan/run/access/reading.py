@@ -88,7 +88,10 @@ async def rows(
 
 def task_view(summary: TaskSummary, state: State, caller: Caller) -> TaskView:
     steps, running = state.steps, None
-    done = len(steps) - state.open_steps
+    if state.status == "succeeded":  # what was left out of it is done with, too
+        done = len(steps)
+    else:
+        done = sum(step.status == "succeeded" for step in steps.values())
     if state.open_steps and state.status not in ENDED:
         running = next((step_id for step_id, step in steps.items() if step.status == "running"), None)
     return TaskView(

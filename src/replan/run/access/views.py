@@ -62,7 +62,7 @@ class TaskView(View):
     total_steps: int
     done_steps: int
     progress: float
-    """Of the steps of the present plan, how many have ended: 0 to 1."""
+    """Of the steps of the present plan, how many have succeeded: 0 to 1; 1 once the task has."""
     plan_version: int
     usage: Usage
     waiting_for: tuple[WaitingFor, ...] = ()
