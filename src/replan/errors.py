@@ -134,7 +134,9 @@ class TaskNotDone(InputError):
 
     def __init__(self, task_id: str, status: str) -> None:
         super().__init__(
-            f"task {task_id!r} has not ended ({status}): wait for its result (`?wait=SECS`), or watch its events"
+            f"task {task_id!r} waits: what for is told beside it, and by `/waiting`"
+            if status == "waiting"
+            else f"task {task_id!r} has not ended ({status}): wait for its result (`?wait=SECS`), or watch its events"
         )
         self.status = status
 

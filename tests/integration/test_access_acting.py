@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_tasks import plan, step
 
+from replan import Replan
 from replan.config import Settings
 from replan.core.events import ApprovalRequested
 from replan.errors import (
     AnsweredBefore,
     InputError,
+    ModelUnavailable,
     NoSuchPart,
     TaskEnded,
     TaskExists,
@@ -28,6 +30,8 @@ from replan.errors import (
 from replan.run.access import requests as r
 from replan.run.access.callers import LOCAL, Caller
 from replan.run.access.people import call_hash
+from replan.run.access.use_cases import UseCases
+from replan.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -288,3 +292,21 @@ async def test_a_result_that_is_not_there_yet_says_how_the_task_stands(quick: Wo
         assert told.value.status == "waiting"
     await quick.cases.cancel(LOCAL, task_id)
     assert (await quick.done(task_id)).status == "cancelled"
+
+
+async def test_what_was_accepted_may_be_said_again_where_its_model_is_not_there_any_more(
+    tmp_path: Path,
+) -> None:
+    """And what is another request under its id is told as that."""
+    asked = r.SubmitRequest(task_description="Look at rain", task_id="again")
+    model = ScriptedModel({})
+    async with Replan(model, db=tmp_path / "t.db") as replan:
+        await UseCases(replan.service, replan.serving()).submit(LOCAL, asked)
+    async with Replan("openai:none", db=tmp_path / "t.db") as replan:
+        cases = UseCases(replan.service, replan.serving())
+        again = await cases.submit(LOCAL, asked)
+        assert (again.task_id, again.new) == ("again", False)
+        with pytest.raises(TaskExists):
+            await cases.submit(LOCAL, asked.model_copy(update={"task_description": "Another one"}))
+        with pytest.raises(ModelUnavailable):
+            await cases.submit(LOCAL, r.SubmitRequest(task_description="A new one"))

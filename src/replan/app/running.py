@@ -20,7 +20,7 @@ from replan.core.state.task import ENDED, State
 from replan.core.types import JsonObject, Role
 from replan.engine.local import LocalEngine
 from replan.engine.procrastinate.queue import Queue
-from replan.errors import InputError, ReplanError, TaskEnded, TaskHeld
+from replan.errors import InputError, ModelUnavailable, ReplanError, TaskEnded, TaskHeld
 from replan.run.service.announcer import Announcer
 from replan.run.service.for_workers import begun_of_fork, check_asked, work_left, work_of_fork
 from replan.run.service.forking import Forking
@@ -138,8 +138,16 @@ class Running:
         if self.by_workers:
             return await self._hand_in(wanted, plan_bytes)
         plans, judges = wanted.plan is None, wanted.policy.evaluation == "model"
-        await self._load_models(plans=plans, judges=judges)
-        self._check_models(wanted.policy, plans=plans, judges=judges)
+        try:
+            await self._load_models(plans=plans, judges=judges)
+            self._check_models(wanted.policy, plans=plans, judges=judges)
+        except ModelUnavailable:
+            if not await self._is_stored(wanted.task_id):
+                raise
+            task_id, new = await self.service.submit(wanted, plan_bytes)  # another request is refused as that
+            if new:
+                raise
+            return task_id, False  # what was accepted stays so
         engine = self.engine
         task_id, new = await self.service.submit(wanted, plan_bytes)
         if check is not None:
@@ -152,6 +160,15 @@ class Running:
             seen = (await self.service.check_resumable(task_id)).last_seq
         self._start(task_id, after=seen)
         return task_id, new
+
+    async def _is_stored(self, task_id: str | None) -> bool:
+        if task_id is None:
+            return False
+        try:
+            await self.service.parts.store.summary(task_id)
+        except InputError:
+            return False
+        return True
 
     async def fork(self, origin: str, wanted: Forking, place: tuple[int, State]) -> tuple[str, bool]:
         """Store a task that goes on from another one's history, and start it; its id, and whether it is new."""

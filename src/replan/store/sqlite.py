@@ -457,7 +457,10 @@ class SqliteStore:
         return await self._reader.run(partial(listing.count, tenant=tenant, unfinished=unfinished))
 
     async def summary(self, task_id: str) -> TaskSummary:
-        return self._summary(await self._reader.run(partial(listing.row, task_id=task_id)))
+        looked = partial(listing.row, task_id=task_id)
+        # One row is read sooner than the reading thread is woken up.
+        row = None if self._closed else self._writer.at_once(looked)
+        return self._summary(row if row is not None else await self._reader.run(looked))
 
     def others(self) -> bool:
         return self._holders.others()
