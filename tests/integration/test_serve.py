@@ -206,3 +206,39 @@ def test_it_ends_at_once_while_somebody_waits_for_a_result(tmp_path: Path) -> No
     assert b"retry-after: 1" in head
     assert json.loads(body)["type"] == "urn:replan:problem:leaving"
     assert "Traceback" not in told, told
+
+
+def test_a_name_that_is_none_in_the_query_is_refused(http: httpx2.Client) -> None:
+    """Whoever says `?dry_run=true`, which belongs into the body, means that nothing is to be run."""
+    refused = http.post(
+        "/tasks",
+        params={"dry_run": "true"},
+        json={**plan(step("s1", "weather", city="Rome")), "task_id": "dry"},
+    )
+    assert refused.status_code == 422
+    assert refused.json()["detail"].startswith("query.dry_run: there is no such name")
+    assert http.get("/tasks/dry").status_code == 404
+    assert http.get("/tasks", params={"stats": "failed"}).status_code == 422
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_a_large_answer_comes_whole_and_keeps_nothing_behind(service: Service, encoding: str) -> None:
+    steps = [step(f"s{n}", "text", size=180_000) for n in range(40)]
+    with service.client(headers={"accept-encoding": encoding}) as http:
+        task_id = done(http, plan(*steps))
+
+        def held() -> int:
+            status = Path(f"/proc/{service.process.pid}/status").read_text()
+            return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+
+        found = http.get(f"/tasks/{task_id}/result")
+        assert found.headers.get("content-encoding") == (None if encoding == "identity" else "gzip")
+        assert len(found.json()["steps"]) == 40
+        if not Path("/proc").exists():
+            return
+        for _ in range(3):
+            http.get(f"/tasks/{task_id}/result")
+        before = held()
+        for _ in range(8):
+            http.get(f"/tasks/{task_id}/result")
+        assert held() - before < 4 * len(found.content) / 1024

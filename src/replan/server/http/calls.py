@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
@@ -17,7 +17,7 @@ from replan.run.access.callers import Caller
 from replan.run.access.use_cases import UseCases
 from replan.server.auth.credentials import Credentials
 from replan.server.http.problems import Refused
-from replan.server.problems import LEAVING, NOT_JSON, WRONG_MEDIA, Problem
+from replan.server.problems import LEAVING, MISFIT, NOT_JSON, WRONG_MEDIA, Problem
 from replan.server.shared import Shared
 
 ROOT = "/api/v1"
@@ -62,12 +62,20 @@ class _Strict(Request):
             raise Refused(Problem(NOT_JSON, f"the body is no JSON: {error}")) from None
 
 
+def _in_query(dependant: Any) -> Iterator[str]:
+    """The names that a call takes in its address, those of what it depends on included."""
+    yield from (one.alias for one in dependant.query_params)
+    for one in dependant.dependencies:
+        yield from _in_query(one)
+
+
 class SignedRoute(APIRoute):
     """A route for callers who are known."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         takes = self.body_field is not None
+        names = set(_in_query(self.dependant))
 
         async def signed(request: Request) -> Response:
             shared = shared_of(request)
@@ -76,6 +84,9 @@ class SignedRoute(APIRoute):
                     Problem(LEAVING, "the service is about to end: try again in a moment", retry_after=1.0)
                 )
             request.scope[_CALLER] = await shared.signed(credentials_of(request))
+            if unknown := sorted(request.query_params.keys() - names):
+                there = f"there are {', '.join(sorted(names))}" if names else "this call takes none"
+                raise Refused(Problem(MISFIT, f"query.{unknown[0][:100]}: there is no such name; {there}"))
             if not takes:
                 return await handle(request)
             _check_media(request)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+import zlib
 from collections.abc import Sequence
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from replan.beside import beside
 from replan.core.words import in_digits
 from replan.server.http.calls import ROOT
 from replan.server.http.problems import Refused, answer_of
@@ -20,6 +21,10 @@ from replan.server.telemetry.metrics import Metrics
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _LEAST_COMPRESSED = 1024
+_AT_ONCE = 65_536
+"""Bytes that are compressed in the event loop."""
+_GZIP = 31
+"""Of zlib: the window, in the form of gzip (RFC 1952)."""
 MOST_BODY_BYTES = 2_097_152
 PATIENT = ("/events", "/result", "/mcp")
 """How addresses end whose calls have a limit of their own."""
@@ -153,25 +158,48 @@ class InTime:
 
 
 class Compressed:
-    """Compresses answers for whoever takes that; streams of events are left as they are, with nothing between them and their reader."""
+    """Compresses answers for whoever takes that, large ones beside the event loop. What comes piece by piece is left as it is."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self._compressing = GZipMiddleware(app, minimum_size=_LEAST_COMPRESSED, compresslevel=4)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        plain = scope["type"] != "http" or not _takes_gzip(scope)
-        await (self.app if plain else self._compressing)(scope, receive, send)
+        if scope["type"] != "http" or "gzip" not in Headers(scope=scope).get("accept-encoding", ""):
+            return await self.app(scope, receive, send)
+        begun: Message | None = None
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                if b"content-encoding" in dict(message.get("headers", ())):
+                    return await send(message)
+                begun = message
+                return None
+            if begun is not None:
+                start, begun = begun, None
+                if not message.get("more_body", False):
+                    start, message = await _packed(start, message)
+                await send(start)
+            return await send(message)
+
+        return await self.app(scope, receive, sending)
 
 
-def _takes_gzip(scope: Scope) -> bool:
-    asked = accepted = b""
-    for name, value in scope["headers"]:
-        if name == b"accept-encoding":
-            asked = value
-        elif name == b"accept":
-            accepted = value
-    return b"gzip" in asked and (b"json" in accepted or not scope["path"].endswith("/events"))
+async def _packed(start: Message, message: Message) -> tuple[Message, Message]:
+    """An answer that is there as a whole, in fewer bytes if it has many."""
+    headers = MutableHeaders(raw=list(start.get("headers", ())))
+    headers.add_vary_header("Accept-Encoding")
+    body: bytes = message.get("body", b"")
+    if len(body) >= _LEAST_COMPRESSED:
+        body = await beside(_gzipped, body) if len(body) > _AT_ONCE else _gzipped(body)
+        headers["content-encoding"] = "gzip"
+        headers["content-length"] = str(len(body))
+    return {**start, "headers": headers.raw}, {**message, "body": body}
+
+
+def _gzipped(body: bytes) -> bytes:
+    packing = zlib.compressobj(4, zlib.DEFLATED, _GZIP)
+    return packing.compress(body) + packing.flush()
 
 
 def _for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:

@@ -44,6 +44,8 @@ def raw_answer(problem: Problem) -> bytes:
     return head.encode() + body
 
 
+SEND_BUFFER = 32_768
+"""Of the kernel, for a stream: a reader that takes nothing costs that, and not what its kernel would let it grow to."""
 _TIMED_OUT = raw_answer(
     Problem(TOO_SLOW, "the request has not come in time: send its head and its body at once")
 )
@@ -80,9 +82,16 @@ def bounded(
 
             async def within(scope: Any, receive: Any, send: Any) -> None:
                 scope["replan.abort"] = self.cut
+                scope["replan.narrow"] = self.narrow
                 await app(scope, receive, send)
 
             self.app = within
+
+        def narrow(self) -> None:
+            """From here on the kernel keeps little of what the reader does not take: of a stream, not of an answer, which that would slow."""
+            found = self.transport.get_extra_info("socket")
+            if found is not None:
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)

@@ -19,8 +19,6 @@ BACKLOG = 4096
 _KEEP_ALIVE_SECS = 60
 _TAKE_SECS = 0.1
 """For readers that take nothing, once streams have ended."""
-_SEND_BUFFER = 32_768
-"""Of the kernel, for a connection: a reader that takes nothing costs that, and not what its kernel would let it grow to."""
 
 
 class Server(uvicorn.Server):
@@ -95,7 +93,6 @@ def listener(host: str, port: int) -> socket.socket:
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         bound.bind((host, port))
     except (OSError, OverflowError) as error:
         bound.close()
