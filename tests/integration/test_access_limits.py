@@ -119,6 +119,7 @@ async def test_a_task_gets_no_more_than_its_tenant_may_use_for_one(tmp_path: Pat
             assert not (await there.cases.submit(ANN, request, idempotency_key=f"for {asked}")).new
             budget = (await there.replan.service.state(made.task_id)).policy.budget
             assert (budget.max_tokens, budget.max_cost_usd) == (gets, 0.5)
+        await there.done(made.task_id, ANN)
         forked = await there.cases.fork(
             ANN, made.task_id, r.ForkRequest(options=r.SubmitOptions(max_tokens=10**9), judge=True)
         )

@@ -50,6 +50,8 @@ class LocalEngine:
         self._queue: dict[str, asyncio.Future[bool]] = {}
         """Who waits for a place; the result: whether it has got one."""
         self._driving: dict[str, asyncio.Task[State]] = {}
+        self._new: set[str] = set()
+        """Who has been started, and has not asked for a place yet."""
         self._through: set[str] = set()
         """Who needs no place, before they have asked for one."""
         self._count = itertools.count()
@@ -70,6 +72,7 @@ class LocalEngine:
         if known is not None and not known.done():
             return known
         task = asyncio.get_running_loop().create_task(self._take(task_id, stays), name=task_id)
+        self._new.add(task_id)
         self._driving[task_id] = task
         task.add_done_callback(self._ended, context=self._context)
         return task
@@ -102,8 +105,9 @@ class LocalEngine:
 
     @property
     def queued(self) -> int:
-        """Tasks that wait for a place."""
-        return sum(not waiter.done() for waiter in self._queue.values())
+        """Tasks that wait for a place, or will have to."""
+        waiting = sum(not waiter.done() for waiter in self._queue.values())
+        return waiting + max(0, len(self._new) - self._free)
 
     def may_be_waited_for(self) -> str | None:
         """The task that came last for a place, if it came while one that has a place was under way."""
@@ -149,6 +153,7 @@ class LocalEngine:
                 self._sleeping.discard(task_id)
 
     async def _got_place(self, task_id: str) -> bool:
+        self._new.discard(task_id)
         if self._free:  # then nobody waits who could take it: places are handed on, not laid down
             self._free -= 1
             return True
@@ -181,6 +186,7 @@ class LocalEngine:
 
     def _ended(self, task: asyncio.Task[State]) -> None:
         task_id = task.get_name()
+        self._new.discard(task_id)
         if self._driving.get(task_id) is task:
             del self._driving[task_id]
             self._through.discard(task_id)
