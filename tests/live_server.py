@@ -31,7 +31,13 @@ def serving(app: Any, port: int = 0) -> Iterator[str]:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         config = uvicorn.Config(
-            app, lifespan="off", ws="none", log_config=None, access_log=False, timeout_graceful_shutdown=1
+            http="h11",
+            app=app,
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=1,
         )
         server = _Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
