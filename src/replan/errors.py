@@ -10,7 +10,8 @@ ReplanError
 │   ├── TaskEnded           the task has ended; its past cannot be changed
 │   ├── NoSuchPart          a plan, step, artifact or tool that is not there
 │   ├── TaskNotDone         the task has no result yet
-│   ├── AnsweredBefore      somebody else was faster, or what was shown is not what waits now
+│   ├── TooLate             the task stands otherwise by now than what is asked for takes for granted
+│   │   └── AnsweredBefore  somebody else was faster, or what was shown is not what waits now
 │   ├── NotSignedIn         a caller whom the service does not know
 │   ├── NotAllowed          a caller who may not do that
 │   └── NotBuilt            a call that this release does not have yet
@@ -141,7 +142,11 @@ class TaskNotDone(InputError):
         self.status = status
 
 
-class AnsweredBefore(InputError):
+class TooLate(InputError):
+    """The task stands otherwise by now than what is asked for takes for granted: it is so already, or was asked for just before."""
+
+
+class AnsweredBefore(TooLate):
     """What a person answers was answered a moment before, or is not what was shown."""
 
 

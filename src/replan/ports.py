@@ -473,8 +473,11 @@ class EventLog(Protocol):
         """
         ...
 
-    async def signal(self, task_id: str, event: AnyEvent, ts: float) -> Record:
-        """A person's event: needs no claim. `TaskEnded` once the task has ended."""
+    async def signal(self, task_id: str, event: AnyEvent, ts: float, *, heard: int | None = None) -> Record:
+        """A person's event: needs no claim. `TaskEnded` once the task has ended.
+
+        `heard`: only if nobody has written to the task after that event; else `NotHeard`, and nothing is written.
+        """
         ...
 
     async def read(

@@ -451,6 +451,23 @@ async def test_a_signal_needs_no_claim_and_does_not_make_the_driver_stale(store:
     assert await add(store, claim, StepReady(step_id="s")) == (4, 4)
 
 
+async def test_a_signal_is_not_written_behind_one_that_its_writer_has_not_heard(store: Store) -> None:
+    claim = await claimed(store)
+    heard = (await store.read("t"))[-1].seq
+    await add(store, claim, StepReady(step_id="s"))
+
+    both = await asyncio.gather(
+        *(store.signal("t", CancelRequested(by=by), 2.0, heard=heard) for by in ("Ann", "Bob")),
+        return_exceptions=True,
+    )
+    late = [one for one in both if isinstance(one, BaseException)]
+    assert [type(one) for one in late] == [NotHeard], "what the driver writes is none of it"
+    (first,) = await store.read("t", signals_only=True)
+    assert first in both
+    second = await store.signal("t", CancelRequested(by="Eve"), 3.0, heard=first.seq)
+    assert await store.read("t", signals_only=True) == [first, second]
+
+
 @pytest.mark.parametrize("before", [0, 1, 3], ids=lambda n: f"{n} appends on their way")
 async def test_an_end_is_not_written_behind_what_its_driver_has_not_heard(store: Store, before: int) -> None:
     claim = await claimed(store)

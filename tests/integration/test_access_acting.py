@@ -25,6 +25,7 @@ from replan.errors import (
     TaskExists,
     TaskNotDone,
     TaskNotFound,
+    TooLate,
     TooMany,
 )
 from replan.run.access import requests as r
@@ -211,6 +212,26 @@ async def test_of_two_who_answer_at_once_one_is_told_who_was_faster(there: World
         assert ("key:ann" if said[1] is late[0] else "key:eve") in str(late[0])
     await there.done(task_id)
     assert len(there.source.effects) == (0 if said[0] is late[0] else 1)
+    logged = await there.cases.events(LOCAL, task_id, limit=500)
+    assert [one.type for one in logged].count("approval_resolved") == 1, "who was late is in no log"
+
+
+async def test_of_many_who_ask_for_the_same_at_once_one_is_heard(quick: World) -> None:
+    task_id = (await quick.submit(plan(step("a", "hold")))).task_id
+    await quick.source.entered.wait()
+    pauses = [quick.cases.pause(ANN, task_id, r.PauseRequest()) for _ in range(6)]
+    hints = [quick.cases.hint(EVE, task_id, r.HintRequest(text=f"hint {n}")) for n in range(6)]
+    said = await asyncio.gather(*pauses, *hints, return_exceptions=True)
+    late = [one for one in said if isinstance(one, BaseException)]
+    assert [type(one) for one in late] == [TooLate] * 5
+    assert "is paused already by key:ann" in str(late[0])
+    quick.source.let_go.set()
+    logged = [one.type for one in await quick.cases.events(LOCAL, task_id, limit=500)]
+    assert (logged.count("pause_requested"), logged.count("hint_given")) == (1, 6)
+    with pytest.raises(NoSuchPart, match="no step"):
+        await quick.cases.retry(LOCAL, task_id, "nowhere")
+    with pytest.raises(TooLate, match="has not failed"):
+        await quick.cases.retry(LOCAL, task_id, "a")
 
 
 async def test_who_comes_late_is_told_who_has_answered_and_how(quick: World) -> None:

@@ -48,6 +48,7 @@ OF_ERRORS: Mapping[type[e.ReplanError], Kind] = dict((
     _kind(e.SealedElsewhere, 409, "FAILED_PRECONDITION", "The task goes on in another database only"),
     _kind(e.TaskEnded, 409, "FAILED_PRECONDITION", "The task has ended"),
     _kind(e.TaskNotDone, 409, "FAILED_PRECONDITION", "The task has no result yet"),
+    _kind(e.TooLate, 409, "FAILED_PRECONDITION", "The task stands otherwise by now"),
     _kind(e.AnsweredBefore, 409, "FAILED_PRECONDITION", "Somebody was faster, or it is not what was shown"),
     _kind(e.NotSignedIn, 401, "UNAUTHENTICATED", "Who calls is not known"),
     _kind(e.NotAllowed, 403, "PERMISSION_DENIED", "The caller may not do that"),

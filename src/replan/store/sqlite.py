@@ -344,7 +344,9 @@ class SqliteStore:
 
         return self._writer.submit(work, chain=claim, large=True, scrub=True)
 
-    async def signal(self, task_id: str, event: e.AnyEvent, ts: float) -> e.Record:
+    async def signal(
+        self, task_id: str, event: e.AnyEvent, ts: float, *, heard: int | None = None
+    ) -> e.Record:
         if not event.signal:
             raise InputError(f"{event.type} can be written only by whoever drives the task")
         data = e.dump(event)
@@ -362,6 +364,8 @@ class SqliteStore:
                 raise TaskGivenAway(task_id, given_away)
             if status in ENDED:
                 raise TaskEnded(f"task {task_id!r} has ended ({status}); an ended task never changes")
+            if heard is not None and db.execute(_SAID, (number, heard)).fetchone() is not None:
+                raise NotHeard(task_id)
             record = e.Record(last + 1, task_id, ts, round_, event)
             db.execute(
                 "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)",

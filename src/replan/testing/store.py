@@ -230,12 +230,14 @@ class MemoryStore:
         for key in keys:
             taken.setdefault(key, Taken(task_id, 1))
 
-    async def signal(self, task_id: str, event: AnyEvent, ts: float) -> Record:
+    async def signal(self, task_id: str, event: AnyEvent, ts: float, *, heard: int | None = None) -> Record:
         if not event.signal:
             raise InputError(f"{event.type} can be written only by whoever drives the task")
         task = self._task(task_id)
         if task.ended:
             raise TaskEnded(f"task {task_id!r} has ended")
+        if heard is not None and task.said > heard:
+            raise NotHeard(task_id)
         self._write(task_id, task, [event], ts, task.records[-1].round)
         task.said = len(task.records)
         for listening in list(self._listening.get(task_id, ())):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from replan.core.state.task import State
-from replan.errors import AnsweredBefore, InputError, NoSuchPart
-from replan.run.access.people import call_hash, find_open, goes_on
-from replan.run.access.requests import ApprovalAnswer, ForkRequest, QuestionAnswer, SettleRequest
+from replan.errors import AnsweredBefore, InputError, TooLate
+from replan.run.access.people import call_hash
+from replan.run.access.requests import ApprovalAnswer, ForkRequest, SettleRequest
+from replan.run.service.answering import check_goes_on, open_approval
 from replan.run.service.forking import Forking
 from replan.run.service.results import step_of
 from replan.run.service.tasks import Service
@@ -16,7 +17,7 @@ async def approve(service: Service, state: State, approval_id: str, request: App
         raise InputError(
             "a yes is for one call as it was shown: give its `hash`, which stands beside what waits (`/waiting`)"
         )
-    asked = find_open(state, approval_id)
+    asked = open_approval(state, approval_id)
     if request.hash is not None and request.hash != call_hash(asked):
         raise AnsweredBefore(
             f"approval {approval_id!r} is for another call than the one that was shown: look at it again"
@@ -27,31 +28,17 @@ async def approve(service: Service, state: State, approval_id: str, request: App
     )  # fmt: skip
 
 
-async def answer(service: Service, state: State, question_id: str, request: QuestionAnswer, by: str) -> None:
-    goes_on(state)
-    known = state.recovery
-    if known is not None and (said := known.answers.get(question_id)) is not None:
-        raise AnsweredBefore(f"question {question_id!r} was answered before by {said.by or 'somebody'}")
-    open_ = [] if known is None else [one.question_id for one in known.open_questions()]
-    if question_id not in open_:
-        there = ", ".join(open_) or "none"
-        raise NoSuchPart(f"task {state.task_id!r} has no open question {question_id!r:.200}; open: {there}")
-    await service.answer(state.task_id, request.text, question_id, output=request.output, by=by)
-
-
 async def settle(service: Service, state: State, step_id: str, request: SettleRequest, by: str) -> None:
     """Answer the question that is open about the step's call in doubt."""
     step_of(state, step_id)
-    goes_on(state)
+    check_goes_on(state)
     open_ = state.recovery.open_questions() if state.recovery is not None else []
     about = [one for one in open_ if one.kind == "outcome" and one.step_id == step_id]
-    if len(about) != 1:
-        why = (
-            "no call that is in doubt"
-            if not about
-            else "several calls in doubt: answer each question by its id"
-        )
-        raise InputError(f"step {step_id!r} of task {state.task_id!r} has {why}")
+    whose = f"step {step_id!r} of task {state.task_id!r}"
+    if not about:
+        raise TooLate(f"{whose} has no call that is in doubt")
+    if len(about) > 1:
+        raise InputError(f"{whose} has several calls in doubt: answer each question by its id")
     said = {True: "yes", False: "no", None: "cannot tell"}[request.happened]
     await service.answer(state.task_id, said, about[0].question_id, output=request.output, by=by)
 

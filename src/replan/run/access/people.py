@@ -12,12 +12,12 @@ from replan.core.ids import canonical, digest
 from replan.core.references.refs import references
 from replan.core.report.result import WaitingFor
 from replan.core.state.task import ENDED, State
-from replan.errors import AnsweredBefore, NoSuchPart, TaskNotFound
+from replan.errors import TaskNotFound
 from replan.ports import Store, TaskSummary
 from replan.run.access.callers import Caller
 from replan.run.access.reading import check_cursor
 from replan.run.access.views import Page, WaitingTask
-from replan.run.service import interventions
+from replan.run.service.answering import open_approval
 from replan.run.service.results import agreed, open_approvals, waiting_for
 from replan.run.service.tasks import Service
 
@@ -92,36 +92,6 @@ def sources(state: State, asked: ApprovalRequested) -> dict[str, list[str]]:
 
 async def approval(service: Service, summary: TaskSummary, state: State, approval_id: str) -> WaitingTask:
     """A call that waits for a yes, with its values whole."""
-    asked = find_open(state, approval_id)
+    asked = open_approval(state, approval_id)
     whole = await service.approval(summary.task_id, approval_id)
     return _shown(summary, state, agreed(whole), asked)
-
-
-def find_open(state: State, approval_id: str) -> ApprovalRequested:
-    """An approval that waits for its answer; an error that says why there is none of that id."""
-    goes_on(state)
-    _not_answered(state, approval_id)
-    for one in open_approvals(state):
-        if one.approval_id == approval_id:
-            return one
-    there = ", ".join(one.approval_id for one in open_approvals(state)) or "none"
-    raise NoSuchPart(f"task {state.task_id!r} has no open approval {approval_id!r:.200}; open: {there}")
-
-
-def goes_on(state: State) -> None:
-    """`TaskEnded` for a task that does not."""
-    if state.ended:
-        raise interventions.ended(state.task_id, state.status)
-
-
-def _not_answered(state: State, approval_id: str) -> None:
-    """`AnsweredBefore` says what has become of an approval that is open no more."""
-    known = state.recovery
-    asked = None if known is None else known.requests.get(approval_id)
-    if known is None or asked is None or asked in open_approvals(state):
-        return
-    said = known.approvals.get(asked.call_key)
-    if said is None or said.approval_id != approval_id:
-        raise AnsweredBefore(f"approval {approval_id!r} is not asked for any more: the task went another way")
-    how = "agreed to" if said.approved else "rejected"
-    raise AnsweredBefore(f"approval {approval_id!r} was {how} before by {said.by or 'somebody'}")

@@ -262,7 +262,7 @@ class UseCases:
         self, caller: Caller, task_id: str, question_id: str, request: QuestionAnswer
     ) -> TaskView:
         task_id = await self._name(caller, task_id, "approve")
-        await acting.answer(self._service, await self._state(task_id), question_id, request, caller.who)
+        await self._service.answer(task_id, request.text, question_id, output=request.output, by=caller.who)
         return await self._gone_on(caller, task_id)
 
     async def signal(self, caller: Caller, task_id: str, request: SignalRequest) -> bool:

@@ -10,12 +10,12 @@ from replan.core.data.strict_json import storable
 from replan.core.events import CallbackReceived
 from replan.core.ids import canonical
 from replan.core.state.task import State
-from replan.errors import InputError, TaskEnded, TaskNotFound
+from replan.errors import AnsweredBefore, InputError, TaskEnded, TaskNotFound
 from replan.run.service.interventions import ended
 from replan.run.service.submission import MAX_METADATA_BYTES, json_size
 from replan.run.session.dependencies import Parts
 from replan.run.session.pages import folded
-from replan.run.session.said import hidden, say
+from replan.run.session.said import hidden, say_first
 from replan.run.waits.beginning import callbacks_of
 
 
@@ -66,23 +66,31 @@ async def _tell(parts: Parts, state: State, made: CallbackReceived) -> bool:
     """Keep it in one task's log; False if that has it already."""
     task_id = state.task_id
     said = await hidden(parts, task_id, made)
-    if (first := state.callbacks.get(made.token)) is not None:
-        return _unless_the_same(first, said, task_id)
-    record = await say(parts, task_id, made)
-    for other in await parts.store.read(task_id, signals_only=True):
-        if (
-            isinstance(other.event, CallbackReceived)
-            and other.event.token == made.token
-            and other.seq < record.seq
-        ):
-            return _unless_the_same(other.event, said, task_id)  # somebody was faster
+
+    def check(state: State) -> None:
+        if (first := state.callbacks.get(made.token)) is not None:
+            raise _Known(first)
+
+    try:
+        await say_first(parts, state, made, check)
+    except _Known as known:
+        _check_the_same(known.first, said, task_id)
+        return False
     return True
 
 
-def _unless_the_same(first: CallbackReceived, said: CallbackReceived, task_id: str) -> bool:
+class _Known(Exception):
+    """Somebody was faster."""
+
+    def __init__(self, first: CallbackReceived) -> None:
+        super().__init__()
+        self.first = first
+
+
+def _check_the_same(first: CallbackReceived, said: CallbackReceived, task_id: str) -> None:
     if canonical(first.data) == canonical(said.data):
-        return False
+        return
     who = first.by or "somebody"
-    raise InputError(
+    raise AnsweredBefore(
         f"callback {said.token!r} of task {task_id!r} was used already by {who}, with other data: the first word counts"
     )

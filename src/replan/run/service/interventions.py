@@ -13,18 +13,16 @@ from replan.core.events import (
     HintGiven,
     JudgementRequested,
     PauseRequested,
-    Record,
     ResumeRequested,
     RetryRequested,
     Wish,
 )
-from replan.core.state.fold import fold
 from replan.core.state.task import State
-from replan.errors import InputError, TaskEnded, TaskHeld
+from replan.errors import InputError, NoSuchPart, TaskEnded, TaskHeld, TooLate
 from replan.run.orchestrator import drive
 from replan.run.session.dependencies import Parts
 from replan.run.session.pages import folded
-from replan.run.session.said import say
+from replan.run.session.said import say_first
 
 MOST_HINT = 20_000
 """Characters: it stands in every later prompt."""
@@ -68,6 +66,8 @@ async def retry(parts: Parts, task_id: str, step_id: str, *, reason: str = "", b
     )
 
     def told(state: State) -> str:
+        if step_id not in state.steps:
+            raise NoSuchPart(f"task {task_id!r}: {why_not(state, event)}")
         asked = (one for one in state.wishes if isinstance(one, RetryRequested) and one.step_id == step_id)
         return _cannot(state, event, next(asked, None), f"step {step_id!r} is to be tried again")
 
@@ -116,18 +116,17 @@ def _by(who: str) -> str:
 
 
 async def _say(parts: Parts, task_id: str, event: AnyEvent, told: Callable[[State], str]) -> State:
-    """Write it, unless it is `told` that it would say nothing new, or cannot be. Of two at once the first one counts."""
+    """Write it, unless it is `told` that it would say nothing new, or cannot be: `TooLate`, also for the second of two at once."""
+
+    def check(state: State) -> None:
+        if state.ended:
+            raise ended(task_id, state.status)
+        if problem := told(state):
+            raise TooLate(problem)
+
     state = await folded(parts.store, task_id)
-    if state.ended:
-        raise ended(task_id, state.status)
-    if problem := told(state):
-        raise InputError(problem)
     try:
-        said = await say(parts, task_id, event)
+        await say_first(parts, state, event, check)
     except TaskEnded:
         raise ended(task_id, (await parts.store.summary(task_id)).status) from None
-    if said.seq > state.last_seq + 1:
-        between: list[Record] = await parts.store.read(task_id, state.last_seq, said.seq - 1 - state.last_seq)
-        if problem := told(fold(between, state)):
-            raise InputError(problem)
     return state

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from replan.beside import beside
-from replan.core.calls.site import slot_of
 from replan.core.data.pieces import AT_ONCE, MANY, PLAN_AT_ONCE, PLAN_BYTES, weight
-from replan.core.data.strict_json import storable
 from replan.core.events import (
     TERMINAL,
     ApprovalRequested,
-    ApprovalResolved,
     CancelRequested,
-    QuestionAnswered,
     QuestionAsked,
     Record,
     TaskSubmitted,
@@ -26,30 +22,26 @@ from replan.core.references.kept import KeptBytes, artifact_named
 from replan.core.report.result import TaskResult
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets, is_said, text_without_secrets
 from replan.core.state.fold import fold
-from replan.core.state.human_input import NoOutcome, outcome_of
 from replan.core.state.task import ENDED, State, TaskName
 from replan.core.types import Artifact, JsonObject, Plan
-from replan.errors import AnsweredBefore, InputError, ReplanError, TaskEnded, TaskGivenAway, TaskHeld
+from replan.errors import InputError, ReplanError, TaskEnded, TaskGivenAway, TaskHeld
 from replan.ports import Listening
-from replan.run.calls.rivals import made_elsewhere
-from replan.run.human_input.edits import edit_of
 from replan.run.human_input.overhearing import Overhearing
-from replan.run.human_input.questions import secrets_given
 from replan.run.human_input.signals import People
 from replan.run.orchestrator import drive
-from replan.run.service import forking, interventions
+from replan.run.service import answering, forking, interventions
 from replan.run.service.asleep import OVERDUE_SECS, due_by_itself, until_it_goes_on
 from replan.run.service.callbacks import receive
 from replan.run.service.event_stream import Line
 from replan.run.service.forking import Forking, Kin
 from replan.run.service.preview import plan_unstored
-from replan.run.service.results import open_approvals, part_at, part_of, result_of, step_of
+from replan.run.service.results import part_at, part_of, result_of, step_of
 from replan.run.service.resumable import CannotGoOn, cannot_go_on, tools_missing, why_missing
-from replan.run.service.submission import Submission, check_submission, json_size
+from replan.run.service.submission import Submission, check_submission
 from replan.run.session.dependencies import Parts
 from replan.run.session.given import read_secret, source_of
 from replan.run.session.known_secrets import in_clear, known_to, places_of
-from replan.run.session.outputs import Loaded, read_back
+from replan.run.session.outputs import Loaded
 from replan.run.session.pages import folded
 from replan.run.session.said import known_here, say
 from replan.run.session.shielding import noticed
@@ -321,26 +313,9 @@ class Service:
 
         None answers the only one that is open. Whoever drives the task goes on; if nobody does, resume it.
         """
-        state = await self._open_state(task_id)
-        asked = _one_of(
-            {one.approval_id: one for one in open_approvals(state)}, approval_id, task_id, "approval"
+        return await answering.resolve_approval(
+            self.parts, task_id, approval_id, approved=approved, reason=reason, parameters=parameters, by=by
         )
-        json_size("parameters", parameters)
-        edit = None if parameters is None else edit_of(asked, parameters)
-        made = asked.parameters if edit is None else edit.over(asked.parameters)
-        if edit is not None:
-            self._check_made_once(state, asked, made)
-        event = ApprovalResolved(
-            approval_id=asked.approval_id,
-            approved=approved,
-            reason=storable(reason),
-            parameters=edit.changes if edit is not None and (edit.changes or edit.without) else None,
-            without=edit.without if edit is not None else (),
-            by=by,
-        )
-        said = await say(self.parts, task_id, event)
-        await self._check_first(task_id, said, lambda other: other.approval_id, "approval")
-        return asked.model_copy(update={"parameters": made})
 
     async def approval(
         self, task_id: str, approval_id: str | None = None, *, parameters: JsonObject | None = None
@@ -349,19 +324,7 @@ class Service:
 
         With `parameters`: as it would be made with these laid over what is shown.
         """
-        state = await self._open_state(task_id)
-        asked = _one_of(
-            {one.approval_id: one for one in open_approvals(state)}, approval_id, task_id, "approval"
-        )
-        changed = (
-            asked.parameters if parameters is None else edit_of(asked, parameters).over(asked.parameters)
-        )
-        whole = {
-            name: await read_back(await self.parts.store.artifact(task_id, artifact_id))
-            for name, artifact_id in asked.kept.items()
-            if name in changed and changed[name] == asked.parameters[name]
-        }
-        return asked.model_copy(update={"parameters": {**changed, **whole}})
+        return await answering.approval(self.parts, task_id, approval_id, parameters)
 
     async def answer(
         self,
@@ -376,55 +339,11 @@ class Service:
 
         Whether a call took effect is answered yes, no or cannot tell; `output` is then what it gave.
         """
-        json_size("output", {"output": output})
-        if not text.strip():
-            raise InputError("the answer is empty: say in words what the question asks for")
-        state = await self._open_state(task_id)
-        known = state.recovery
-        open_ = {one.question_id: one for one in known.open_questions()} if known is not None else {}
-        asked = _one_of(open_, question_id, task_id, "question")
-        try:
-            happened = outcome_of(text) if asked.kind == "outcome" else None
-        except NoOutcome as error:
-            raise InputError(str(error)) from None
-        if output is not None and happened is not True:
-            raise InputError("an output goes with the answer that the call took effect: yes")
-        event = QuestionAnswered(
-            question_id=asked.question_id, answer=storable(text), happened=happened, output=output, by=by
-        )
-        said = await say(self.parts, task_id, event, secrets_given(state, asked, output, self.parts.tools))
-        await self._check_first(task_id, said, lambda other: other.question_id, "question")
-        return asked
+        return await answering.answer(self.parts, task_id, text, question_id, output=output, by=by)
 
     async def signal(self, task_id: str, token: str, data: Any = None, by: str = "") -> bool:
         """Tell a task what it waits for, or will wait for, by a token that it has given out; False if it knew that already."""
         return await receive(self.parts, await self.state(task_id), token, data, by)
-
-    async def _check_first(self, task_id: str, said: Record, id_of: Callable[[Any], str], what: str) -> None:
-        """`InputError` if somebody else had answered the same a moment before: the first word counts."""
-        for record in await self.parts.store.read(task_id, signals_only=True):
-            same = type(record.event) is type(said.event) and id_of(record.event) == id_of(said.event)
-            if same and record.seq < said.seq:
-                who = getattr(record.event, "by", "") or "somebody"
-                raise AnsweredBefore(f"{what} {id_of(said.event)!r} was answered just before by {who}")
-
-    def _check_made_once(self, state: State, asked: ApprovalRequested, made: JsonObject) -> None:
-        """`InputError` if the call, as a person has changed it, is one that another step makes: it would not be made."""
-        step, tool = state.steps.get(asked.step_id), self.parts.tools.resolve(asked.tool_id)
-        if step is None or tool is None:
-            return
-        slot = slot_of(asked.action_id, asked.index)
-        if place := made_elsewhere(step, slot, tool, made, state, self.parts.tools):
-            raise InputError(
-                f"{place} makes this very call of {tool.id!r} already, or is to make it, so that this one would not be made: "
-                "agree to the call as shown, give other parameters, or reject it"
-            )
-
-    async def _open_state(self, task_id: str) -> State:
-        state = await self.state(task_id)
-        if state.ended:
-            raise interventions.ended(task_id, state.status)
-        return state
 
     async def check_resumable(self, task_id: str, secrets: Mapping[str, Any] | None = None) -> State:
         """The task's state; `TaskEnded`, or `InputError` if tools or secrets that it goes on with are not here.
@@ -565,22 +484,6 @@ def _shown(record: Record, known: KnownSecrets, heard: KnownSecrets) -> Record:
     if heard.any and is_said(shown):
         shown = heard.masked_stored(shown)
     return record if shown is record.event else record._replace(event=shown)
-
-
-A = TypeVar("A")
-
-
-def _one_of(open_: dict[str, A], wanted: str | None, task_id: str, what: str) -> A:
-    """What is answered; `InputError` says what could be."""
-    if wanted is None and len(open_) == 1:
-        return next(iter(open_.values()))
-    if wanted in open_:
-        return open_[wanted]
-    there = ", ".join(open_) or "none"
-    if wanted is None and open_:
-        raise InputError(f"task {task_id!r} has several open {what}s, name one: {there}")
-    named = f"no open {what} {wanted!r}" if wanted is not None else f"no open {what}"
-    raise InputError(f"task {task_id!r} has {named}; open: {there}")
 
 
 _MOST_LIGHT = 256

@@ -7,13 +7,14 @@ it, next. What nobody can know, but everybody see, is never written: a key of a 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from replan.core.events import AnyEvent, ForkMade, QuestionAnswered, Record, TaskSubmitted
 from replan.core.secrets import KnownSecrets, is_said, lost, without_secrets_said
-from replan.core.state.task import TaskName
-from replan.errors import InputError, TaskEnded, TaskHeld, TaskNotFound
+from replan.core.state.fold import fold
+from replan.core.state.task import State, TaskName
+from replan.errors import InputError, NotHeard, TaskEnded, TaskHeld, TaskNotFound
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.given import read_source
@@ -70,9 +71,10 @@ async def say(
     secrets: Iterable[tuple[str, Any]] = (),
     *,
     clears: bool = True,
+    heard: int | None = None,
 ) -> Record:
     """Write it to the task's log. `secrets`: what in it is known to be one by what it is for. `clears`: what was said before is looked at,
-    too; who drives the task at once does that."""
+    too; who drives the task at once does that. `heard`: see `ports.EventLog.signal`."""
     event = in_words(event)
     known = await known_here(parts, task_id)
     if secrets := list(secrets):
@@ -80,18 +82,40 @@ async def say(
         known.add_all(secrets)
     shown = known.masked_event(event)
     if shown is event:
-        record = await parts.store.signal(task_id, shown, parts.clock.now())
+        record = await parts.store.signal(task_id, shown, parts.clock.now(), heard=heard)
     else:
-        record = await see_through(_said_here(parts, task_id, event, shown))
+        record = await see_through(_said_here(parts, task_id, event, shown, heard))
     if clears:
         await clear(parts, task_id, known)
     return record
 
 
-async def _said_here(parts: Parts, task_id: str, event: AnyEvent, shown: AnyEvent) -> Record:
+async def say_first(
+    parts: Parts,
+    state: State,
+    event: AnyEvent,
+    check: Callable[[State], object],
+    secrets: Iterable[tuple[str, Any]] = (),
+) -> Record:
+    """Write it, if `check` raises nothing for the state that the task is in by then: what others have said meanwhile is taken in first.
+
+    So of two who say the same at once one is written, and the other one is told. `state` goes on with what is read.
+    """
+    secrets = list(secrets)
+    while True:
+        check(state)
+        try:
+            return await say(parts, state.task_id, event, secrets, heard=state.last_seq)
+        except NotHeard:
+            fold(await parts.store.read(state.task_id, state.last_seq), state)
+
+
+async def _said_here(
+    parts: Parts, task_id: str, event: AnyEvent, shown: AnyEvent, heard: int | None
+) -> Record:
     """Write it, and keep what the log has not: whoever drives the task may read it before that."""
     with parts.given.saying(task_id):
-        record = await parts.store.signal(task_id, shown, parts.clock.now())
+        record = await parts.store.signal(task_id, shown, parts.clock.now(), heard=heard)
         created = (await parts.store.summary(task_id)).created
         parts.given.keep_said(TaskName(task_id, created), record.seq, event)
     return record

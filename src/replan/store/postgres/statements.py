@@ -78,6 +78,10 @@ e AS (INSERT INTO event SELECT id, last_seq, %(ts)s::float8, round, %(type)s::te
 s AS (INSERT INTO signal SELECT id, last_seq, %(mark)s::text FROM r)
 SELECT last_seq, round, pg_notify('{CHANNEL}', %(told)s::text), wake(task_id, queue, priority) FROM r"""
 """With the wake-up of a task that workers take: always one, since a driver that is about to let go may not see the event."""
+SIGNAL_HEARD = SIGNAL.replace(
+    "given_away IS NULL RETURNING", "given_away IS NULL AND last_signal <= %(heard)s::bigint RETURNING"
+)
+"""The same, if nobody has written to the task after `heard`."""
 SIGNALLED = """SELECT event.seq, event.round FROM task JOIN signal ON signal.task = task.id
  JOIN event ON event.task = task.id AND event.seq = signal.seq WHERE task_id = %(task)s::text AND mark = %(mark)s::text"""
 

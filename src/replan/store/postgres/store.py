@@ -20,6 +20,7 @@ from replan.core.plain_calls import Recorded, spelled_out
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
+    NotHeard,
     ReplanError,
     SealedElsewhere,
     StaleWriter,
@@ -303,7 +304,9 @@ class PostgresStore:
 
         return asyncio.ensure_future(self._writer.run(work, claim, of=claim.task_id))
 
-    async def signal(self, task_id: str, event: e.AnyEvent, ts: float) -> e.Record:
+    async def signal(
+        self, task_id: str, event: e.AnyEvent, ts: float, *, heard: int | None = None
+    ) -> e.Record:
         if not event.signal:
             raise InputError(f"{event.type} can be written only by whoever drives the task")
         mark = secrets.token_hex(8)
@@ -315,6 +318,9 @@ class PostgresStore:
             "mark": mark,
             "told": notice(self._presence.mine, [task_id], signal=True),
         }
+        statement = sql.SIGNAL
+        if heard is not None:
+            statement, params["heard"] = sql.SIGNAL_HEARD, heard
 
         async def work() -> e.Record:
             patience, doubt = Patience(self._busy_secs), False
@@ -322,7 +328,7 @@ class PostgresStore:
                 try:
                     rows = (
                         await self._ask(sql.SIGNALLED, {"task": task_id, "mark": mark}) if doubt else []
-                    ) or await self._ask(sql.SIGNAL, params)
+                    ) or await self._ask(statement, params)
                     break
                 except FAULTS as error:
                     if not passes(error) or not await patience.again():
@@ -336,6 +342,8 @@ class PostgresStore:
                 raise TaskNotFound(task_id)
             if not known[0][3]:
                 _refuse_mark(task_id, await self._ask_again(sql.GIVEN_AWAY, {"task": task_id}))
+                if heard is not None:
+                    raise NotHeard(task_id)
             raise TaskEnded(f"task {task_id!r} has ended ({known[0][4]}); an ended task never changes")
 
         return await self._do(work())

@@ -22,7 +22,7 @@ from replan.server.http.openapi import problems
 from replan.server.http.routes import parameters as p
 
 router = calls_about("acting")
-_ENDS = problems("task-ended", "task-held", "task-given-away", task=True, body=True)
+_ENDS = problems("task-ended", "too-late", "task-held", "task-given-away", task=True, body=True)
 _NONE = ReasonRequest()
 _NO_PAUSE = PauseRequest()
 _NO_FORK = ForkRequest()
@@ -90,7 +90,7 @@ async def fork(caller: Signed, cases: Cases, task_id: p.TaskId, request: ForkReq
 @router.post(
     "/tasks/{task_id}/approvals/{approval_id}",
     response_model=TaskView,
-    responses=problems("task-ended", "answered-before", task=True, body=True),
+    responses=problems("no-such-part", "task-ended", "answered-before", task=True, body=True),
 )
 async def approve(
     caller: Signed,
@@ -106,7 +106,7 @@ async def approve(
 @router.post(
     "/tasks/{task_id}/questions/{question_id}",
     response_model=TaskView,
-    responses=problems("task-ended", "answered-before", task=True, body=True),
+    responses=problems("no-such-part", "task-ended", "answered-before", task=True, body=True),
 )
 async def answer(
     caller: Signed,
@@ -143,7 +143,7 @@ async def review(caller: Signed, cases: Cases, task_id: p.TaskId, version: p.Ver
 @router.post(
     "/tasks/{task_id}/steps/{step_id}/retry",
     response_model=TaskView,
-    responses=problems("task-ended", "task-held", task=True, body=True),
+    responses=problems("no-such-part", "task-ended", "too-late", "task-held", task=True, body=True),
 )
 async def retry(
     caller: Signed, cases: Cases, task_id: p.TaskId, step_id: p.StepId, request: ReasonRequest = _NONE
@@ -165,7 +165,7 @@ async def skip(caller: Signed, cases: Cases, task_id: p.TaskId, step_id: p.StepI
 @router.post(
     "/tasks/{task_id}/steps/{step_id}/settle",
     response_model=TaskView,
-    responses=problems("task-ended", "answered-before", task=True, body=True),
+    responses=problems("no-such-part", "task-ended", "too-late", "answered-before", task=True, body=True),
 )
 async def settle(
     caller: Signed,
