@@ -27,7 +27,7 @@ PIECES = (
     *("www.", "T1:", "1,", "[1,", '{"', "a and ", "a or ", "not ", "<script ", "</"),
 )  # fmt: skip
 ENDS = ("", "!\n")
-SHORT, LONG = 400, 20_000
+SHORT, LONG = 800, 20_000
 SECS = 0.2
 PATH = 2_000
 """Characters of a reference's path (`core.references.paths.MAX_LENGTH`)."""
