@@ -6,8 +6,8 @@ from replan.core.state.task import State
 from replan.errors import AnsweredBefore, InputError, TooLate
 from replan.run.access.people import call_hash
 from replan.run.access.requests import ApprovalAnswer, ForkRequest, SettleRequest
-from replan.run.service.answering import check_goes_on, open_approval
 from replan.run.service.forking import Forking
+from replan.run.service.people.answering import check_goes_on, open_approval
 from replan.run.service.results import step_of
 from replan.run.service.tasks import Service
 

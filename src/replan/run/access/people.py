@@ -17,7 +17,7 @@ from replan.ports import Store, TaskSummary
 from replan.run.access.callers import Caller
 from replan.run.access.reading import check_cursor
 from replan.run.access.views import Page, WaitingTask
-from replan.run.service.answering import open_approval
+from replan.run.service.people.answering import open_approval
 from replan.run.service.results import agreed, open_approvals, waiting_for
 from replan.run.service.tasks import Service
 

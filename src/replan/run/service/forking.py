@@ -34,7 +34,7 @@ from replan.core.state.task import State, TaskName
 from replan.core.types import JsonObject
 from replan.core.words import beginning, text_of
 from replan.errors import InputError
-from replan.run.service.interventions import checked_hint
+from replan.run.service.people.interventions import checked_hint
 from replan.run.service.submission import json_size
 from replan.run.session.dependencies import Parts
 from replan.run.session.said import hidden

@@ -29,11 +29,12 @@ from replan.ports import Listening
 from replan.run.human_input.overhearing import Overhearing
 from replan.run.human_input.signals import People
 from replan.run.orchestrator import drive
-from replan.run.service import answering, forking, interventions
+from replan.run.service import forking
 from replan.run.service.asleep import OVERDUE_SECS, due_by_itself, until_it_goes_on
-from replan.run.service.callbacks import receive
 from replan.run.service.event_stream import Line
 from replan.run.service.forking import Forking, Kin
+from replan.run.service.people import answering, interventions
+from replan.run.service.people.callbacks import receive
 from replan.run.service.preview import plan_unstored
 from replan.run.service.results import part_at, part_of, result_of, step_of
 from replan.run.service.resumable import CannotGoOn, cannot_go_on, tools_missing, why_missing

@@ -15,7 +15,7 @@ from replan.errors import AnsweredBefore, InputError, NoSuchPart
 from replan.run.calls.rivals import made_elsewhere
 from replan.run.human_input.edits import edit_of
 from replan.run.human_input.questions import secrets_given
-from replan.run.service.interventions import ended
+from replan.run.service.people.interventions import ended
 from replan.run.service.results import open_approvals
 from replan.run.service.submission import json_size
 from replan.run.session.dependencies import Parts

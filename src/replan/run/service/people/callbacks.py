@@ -11,7 +11,7 @@ from replan.core.events import CallbackReceived
 from replan.core.ids import canonical
 from replan.core.state.task import State
 from replan.errors import AnsweredBefore, InputError, TaskEnded, TaskNotFound
-from replan.run.service.interventions import ended
+from replan.run.service.people.interventions import ended
 from replan.run.service.submission import MAX_METADATA_BYTES, json_size
 from replan.run.session.dependencies import Parts
 from replan.run.session.pages import folded
