@@ -1049,6 +1049,24 @@ async def test_a_summary_follows_the_task(store: Store) -> None:
     assert await store.summary("t") == TaskSummary("t", "succeeded", "measure", 1.0, 6.0, 4, False)
 
 
+async def test_others_get_on_while_somebody_asks_for_a_summary_again_and_again(store: Store) -> None:
+    await store.create("t", submitted("measure"), 1.0)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    for _ in range(20):
+        await store.summary("t")
+    beside.cancel()
+
+    assert turns >= 20, "each look gave way"
+
+
 # ── closing ──
 
 

@@ -464,6 +464,7 @@ class SqliteStore:
         looked = partial(listing.row, task_id=task_id)
         # One row is read sooner than the reading thread is woken up.
         row = None if self._closed else self._writer.at_once(looked)
+        await asyncio.sleep(0)  # whoever asks in a loop still lets the task get on that is asked about
         return self._summary(row if row is not None else await self._reader.run(looked))
 
     def others(self) -> bool:

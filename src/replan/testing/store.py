@@ -306,6 +306,7 @@ class MemoryStore:
         return False
 
     async def summary(self, task_id: str) -> TaskSummary:
+        await asyncio.sleep(0)  # as a database does
         return self._summary(task_id)
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
