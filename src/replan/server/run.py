@@ -72,6 +72,8 @@ async def serve(
     service.parts.taps = (*service.parts.taps, metrics)
     shared.checks["store"] = _reads(shared)
     async with contextlib.AsyncExitStack() as fronts:
+        # Last: what has begun is carried through, and counts among what is drained.
+        fronts.push_async_callback(shared.use_cases.carrying.all_ended, grace_secs)
         if known is not None:
             await known.begin()
             shared.checks |= known.checks()

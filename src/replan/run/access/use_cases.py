@@ -23,6 +23,7 @@ from replan.errors import (
 from replan.ports import TaskSummary
 from replan.run.access import acting, catalogue, outputs, people, previewing, reading, submitting
 from replan.run.access.callers import Caller, Scope, need, reader
+from replan.run.access.carrying import Carrying, act
 from replan.run.access.ports import Driver
 from replan.run.access.requests import (
     ApprovalAnswer,
@@ -70,9 +71,12 @@ class UseCases:
         self._driver = driver
         self._quotas = quotas
         self._states = States(service.parts.store)
+        self.carrying = Carrying()
+        """Acts that have begun."""
 
     # ── begin ──
 
+    @act
     async def submit(
         self, caller: Caller, request: SubmitRequest, *, idempotency_key: str | None = None
     ) -> Submitted:
@@ -108,6 +112,7 @@ class UseCases:
             await self._quotas.look(caller.tenant)
         return await previewing.preview(await self._service.planned(wanted), wanted, self._service.parts)
 
+    @act
     async def fork(self, caller: Caller, task_id: str, request: ForkRequest) -> Submitted:
         task_id = await self._name(caller, task_id, "run")
         request = request.model_copy(update={"task_id": submitting.chosen_name(caller, request.task_id)})
@@ -209,32 +214,38 @@ class UseCases:
 
     # ── act ──
 
+    @act
     async def cancel(self, caller: Caller, task_id: str, reason: str = "") -> TaskView:
         task_id = await self._name(caller, task_id, "run")
         await self._driver.cancel(task_id, reason, caller.who)
         return await self.task(reader(caller), task_id)
 
+    @act
     async def pause(self, caller: Caller, task_id: str, request: PauseRequest) -> TaskView:
         task_id = await self._name(caller, task_id, "run")
         await self._service.pause(task_id, reason=request.reason, by=caller.who, now=request.now)
         return await self.task(reader(caller), task_id)
 
+    @act
     async def resume(self, caller: Caller, task_id: str, reason: str = "") -> TaskView:
         task_id = await self._name(caller, task_id, "run")
         await self._driver.unpause(task_id, reason, caller.who)
         return await self.task(reader(caller), task_id)
 
+    @act
     async def hint(self, caller: Caller, task_id: str, request: HintRequest) -> TaskView:
         task_id = await self._name(caller, task_id, "run")
         await self._service.hint(task_id, request.text, by=caller.who)
         return await self._gone_on(caller, task_id)
 
+    @act
     async def retry(self, caller: Caller, task_id: str, step_id: str, reason: str = "") -> TaskView:
         task_id = await self._name(caller, task_id, "run")
         step_of(await self._state(task_id), step_id)
         await self._service.retry_step(task_id, step_id, reason=reason, by=caller.who)
         return await self._gone_on(caller, task_id)
 
+    @act
     async def judge(self, caller: Caller, task_id: str, request: JudgeRequest) -> TaskView:
         task_id = await self._name(caller, task_id, "run")
         await self._service.judge_again(task_id, hint=request.hint, by=caller.who)
@@ -244,12 +255,14 @@ class UseCases:
         task_id = await self._name(caller, task_id, "run")
         raise NotBuilt("a step cannot be skipped by a person yet; give a hint, or fork with another plan")
 
+    @act
     async def settle(self, caller: Caller, task_id: str, step_id: str, request: SettleRequest) -> TaskView:
         """Say what became of the step's call that is in doubt."""
         task_id = await self._name(caller, task_id, "run")
         await acting.settle(self._service, await self._state(task_id), step_id, request, caller.who)
         return await self._gone_on(caller, task_id)
 
+    @act
     async def approve(
         self, caller: Caller, task_id: str, approval_id: str, request: ApprovalAnswer
     ) -> TaskView:
@@ -258,6 +271,7 @@ class UseCases:
         await acting.approve(self._service, await self._state(task_id), approval_id, request, caller.who)
         return await self._gone_on(caller, task_id)
 
+    @act
     async def answer(
         self, caller: Caller, task_id: str, question_id: str, request: QuestionAnswer
     ) -> TaskView:
@@ -265,6 +279,7 @@ class UseCases:
         await self._service.answer(task_id, request.text, question_id, output=request.output, by=caller.who)
         return await self._gone_on(caller, task_id)
 
+    @act
     async def signal(self, caller: Caller, task_id: str, request: SignalRequest) -> bool:
         """Tell a task what it waits for from outside; False if it knew that."""
         task_id = await self._name(caller, task_id, "run")

@@ -36,8 +36,6 @@ class Unary(NamedTuple):
     takes: Any
     gives: Any
     call: Call
-    acts: bool = False
-    """It changes something, and is carried through when its caller hangs up."""
     timed: bool = True
     """It has to end within `request_timeout_secs`; else it bounds itself."""
     heavy: bool = False
@@ -200,9 +198,9 @@ async def _scenes(here: Shared, caller: Caller, message: Any) -> Any:
 
 
 UNARY: Mapping[str, Unary] = {
-    "SubmitTask": Unary(pb.SubmitTaskRequest, pb.Submitted, _submit, acts=True),
+    "SubmitTask": Unary(pb.SubmitTaskRequest, pb.Submitted, _submit),
     "PreviewTask": Unary(pb.SubmitTaskRequest, pb.Preview, _preview, timed=False, heavy=True),
-    "ForkTask": Unary(pb.ForkTaskRequest, pb.Submitted, _fork, acts=True),
+    "ForkTask": Unary(pb.ForkTaskRequest, pb.Submitted, _fork),
     "GetTask": Unary(pb.TaskRequest, pb.Task, _task),
     "ListTasks": Unary(pb.ListTasksRequest, pb.TaskPage, _tasks),
     "GetResult": Unary(pb.GetResultRequest, pb.TaskResult, _result, timed=False, heavy=True),
@@ -213,18 +211,18 @@ UNARY: Mapping[str, Unary] = {
     "GetOutput": Unary(pb.GetOutputRequest, pb.OutputPiece, _output),
     "ListWaiting": Unary(pb.ListWaitingRequest, pb.WaitingPage, _waiting),
     "GetApproval": Unary(pb.ApprovalRequest, pb.Waiting, _approval),
-    "CancelTask": Unary(pb.ReasonRequest, pb.Task, _cancel, acts=True),
-    "PauseTask": Unary(pb.PauseTaskRequest, pb.Task, _pause, acts=True),
-    "ResumeTask": Unary(pb.ReasonRequest, pb.Task, _resume, acts=True),
-    "GiveHint": Unary(pb.GiveHintRequest, pb.Task, _hint, acts=True),
-    "RetryStep": Unary(pb.StepReasonRequest, pb.Task, _retry, acts=True),
-    "JudgeTask": Unary(pb.JudgeTaskRequest, pb.Task, _judge, acts=True),
-    "SkipStep": Unary(pb.StepRequest, pb.Task, _skip, acts=True),
-    "SettleStep": Unary(pb.SettleStepRequest, pb.Task, _settle, acts=True),
-    "AnswerApproval": Unary(pb.AnswerApprovalRequest, pb.Task, _approve, acts=True),
-    "AnswerQuestion": Unary(pb.AnswerQuestionRequest, pb.Task, _answer, acts=True),
-    "SendSignal": Unary(pb.SendSignalRequest, pb.SignalTold, _signal, acts=True),
-    "ReviewPlan": Unary(pb.PlanRequest, pb.Task, _review, acts=True),
+    "CancelTask": Unary(pb.ReasonRequest, pb.Task, _cancel),
+    "PauseTask": Unary(pb.PauseTaskRequest, pb.Task, _pause),
+    "ResumeTask": Unary(pb.ReasonRequest, pb.Task, _resume),
+    "GiveHint": Unary(pb.GiveHintRequest, pb.Task, _hint),
+    "RetryStep": Unary(pb.StepReasonRequest, pb.Task, _retry),
+    "JudgeTask": Unary(pb.JudgeTaskRequest, pb.Task, _judge),
+    "SkipStep": Unary(pb.StepRequest, pb.Task, _skip),
+    "SettleStep": Unary(pb.SettleStepRequest, pb.Task, _settle),
+    "AnswerApproval": Unary(pb.AnswerApprovalRequest, pb.Task, _approve),
+    "AnswerQuestion": Unary(pb.AnswerQuestionRequest, pb.Task, _answer),
+    "SendSignal": Unary(pb.SendSignalRequest, pb.SignalTold, _signal),
+    "ReviewPlan": Unary(pb.PlanRequest, pb.Task, _review),
     "ListTools": Unary(pb.Empty, pb.ToolList, _tools, heavy=True),
     "GetToolStats": Unary(pb.ToolRequest, pb.ToolStats, _tool_stats),
     "ListWorkflows": Unary(pb.Empty, pb.JsonList, _workflows),

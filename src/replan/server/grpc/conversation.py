@@ -9,7 +9,6 @@ from typing import Any
 from replan.run.access.callers import Caller, reader
 from replan.run.access.views import Submitted, TaskView
 from replan.server.auth.credentials import Credentials
-from replan.server.carrying import Carrying
 from replan.server.grpc.asked import after_of, showing, submission, task_of
 from replan.server.grpc.calls import SAID, UNARY
 from replan.server.grpc.messages import Misfit, filled, pb, read
@@ -25,13 +24,12 @@ _ASKS = frozenset({"approval_requested", "question_asked"})
 class Conversation:
     """What is said is carried out in the order in which it comes, one after the other."""
 
-    def __init__(self, here: Shared, caller: Caller, carrying: Carrying, credentials: Credentials) -> None:
+    def __init__(self, here: Shared, caller: Caller, credentials: Credentials) -> None:
         self._here = here
         self._credentials = credentials
         self._caller = caller
         self._reader = caller
         """The same, who may see what becomes of a task that was submitted here."""
-        self._carrying = carrying
         self._out: asyncio.Queue[bytes | Exception | None] = asyncio.Queue(_MOST_WAITING)
         self._shown: set[tuple[str, str | None]] = set()
         """What the reader knows to wait: ids, and what stands for the calls."""
@@ -45,8 +43,9 @@ class Conversation:
                 request, key = await submission(opening.task)
                 if opening.cancel_with_call:
                     raise Misfit([("execute.cancel_with_call", "is for ExecuteTask: say `cancel` here")])
-                submit = self._here.use_cases.submit(self._caller, request, idempotency_key=key)
-                self._opened: Submitted = await self._carrying.through(submit)
+                self._opened: Submitted = await self._here.use_cases.submit(
+                    self._caller, request, idempotency_key=key
+                )
                 self._reader = reader(self._caller)
             case "watch":
                 opening = message.watch
@@ -108,7 +107,7 @@ class Conversation:
         try:
             message = read(data, pb.ConverseRequest)
             request_id = message.id
-            found = await self._carrying.through(self._carry_out(message))
+            found = await self._carry_out(message)
         except Exception as error:  # noqa: BLE001  (told, or logged)
             status = status_of(error)
             refused = {

@@ -15,7 +15,6 @@ from replan.beside import beside
 from replan.core.words import in_digits, one_line
 from replan.errors import ReplanError
 from replan.run.access.callers import Caller, reader
-from replan.server.carrying import Carrying
 from replan.server.grpc.asked import after_of, showing, submission, task_of
 from replan.server.grpc.calls import UNARY, Unary
 from replan.server.grpc.conversation import Conversation
@@ -41,7 +40,7 @@ class Servicer:
 
     def __init__(self, here: Shared) -> None:
         self._here = here
-        self._carrying = Carrying()
+        self._carrying = here.use_cases.carrying
         self._door = Door(here)
 
     def handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
@@ -59,7 +58,7 @@ class Servicer:
     async def drained(self, secs: float) -> None:
         """Wait until no call is under way, for so long at most; what changes something is carried through."""
         await self._door.empty(secs)
-        await self._carrying.all_ended()
+        await self._carrying.all_ended(secs)
 
     # ── calls with one answer ──
 
@@ -73,8 +72,7 @@ class Servicer:
                 message = read(data, what.takes)
                 limit = self._here.settings.server.request_timeout_secs if what.timed else None
                 async with asyncio.timeout(limit):
-                    doing = what.call(self._here, caller, message)
-                    found = await (self._carrying.through(doing) if what.acts else doing)
+                    found = await what.call(self._here, caller, message)
                 if not what.timed:  # a key may have been revoked while it waited
                     await self._here.authenticate(call.credentials)
                 told: bytes = await beside(encode, found) if what.heavy else encode(found)
@@ -164,7 +162,7 @@ class Servicer:
                     await self._first(requests, _REFUSED_SECS)
                 raise
             first = await self._first(requests, self._here.settings.server.request_timeout_secs)
-            conversation = Conversation(self._here, caller, self._carrying, call.credentials)
+            conversation = Conversation(self._here, caller, call.credentials)
             await conversation.open(read(first, pb.ConverseRequest))
             async for frame in conversation.frames(requests):
                 yield frame

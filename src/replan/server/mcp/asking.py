@@ -17,7 +17,6 @@ from replan.errors import ReplanError
 from replan.run.access.callers import Caller
 from replan.run.access.requests import ApprovalAnswer, QuestionAnswer
 from replan.run.access.views import WaitingTask
-from replan.server.carrying import Carrying
 from replan.server.mcp.following import AskedLater
 from replan.server.shared import Shared
 
@@ -78,7 +77,6 @@ class Answers:
         self,
         here: Shared,
         caller: Caller,
-        carrying: Carrying,
         task_id: str,
         still: Callable[[], Awaitable[Caller]],
     ) -> None:
@@ -86,7 +84,6 @@ class Answers:
         self._here = here
         self._caller = caller
         self._still = still
-        self._carrying = carrying
         self._task_id = task_id
         self.in_vain: set[str] = set()
         """Ids that nobody wanted to answer, or whose answer could not be used."""
@@ -112,10 +109,10 @@ class Answers:
                 answer = ApprovalAnswer.model_validate({
                     "approved": content["approve"], "hash": call, "reason": str(content.get("reason") or "")[:10_000],
                 })  # fmt: skip
-                await self._carrying.through(uses.approve(caller, task_id, asked_id, answer))
+                await uses.approve(caller, task_id, asked_id, answer)
             elif kind != "approval" and isinstance(content.get("answer"), str) and content["answer"]:
                 words = QuestionAnswer(text=str(content["answer"])[:100_000])
-                await self._carrying.through(uses.answer(caller, task_id, asked_id, words))
+                await uses.answer(caller, task_id, asked_id, words)
         except ReplanError:
             pass  # somebody was faster, say: how it stands is told by what waits
 

@@ -88,7 +88,6 @@ class Mounted:
             stop.set()
             await asyncio.wait({running})
             self._here.leaving.forget(stop.set)
-            await self._tools.carrying.all_ended()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """`NotSignedIn` for whoever nobody knows: the service around it answers that."""

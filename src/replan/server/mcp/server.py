@@ -18,7 +18,6 @@ from replan.core.types import JsonObject
 from replan.core.words import in_digits
 from replan.errors import InputError
 from replan.run.access.callers import Caller
-from replan.server.carrying import Carrying
 from replan.server.mcp.asking import (
     Answers,
     AsksLater,
@@ -51,7 +50,6 @@ class Tools:
         self._here = here
         self._caller_of = caller_of
         self._offered = {name: one for name, one in OFFERED.items() if for_people or name not in FOR_PEOPLE}
-        self.carrying = Carrying()
 
     def server(self, version: str) -> Server[Any]:
         return Server(
@@ -82,8 +80,7 @@ class Tools:
             given = _arguments(offered, params.arguments or {})
             if offered.does is None:
                 return await self._waited(ctx, params, caller, given)
-            doing = offered.does(self._here, caller, given)
-            return _result(await (doing if offered.reads else self.carrying.through(_coroutine(doing))))
+            return _result(await offered.does(self._here, caller, given))
         except MCPError:
             raise
         except Exception as error:
@@ -100,14 +97,14 @@ class Tools:
         if before is not None:
             task_id = before[0]
         elif begun:
-            task_id = (await self.carrying.through(submit(self._here, caller, given))).task_id
+            task_id = (await submit(self._here, caller, given)).task_id
         else:
             task_id = given.task_id
         if begun and before is None:  # whoever begins a task may see what becomes of it
             caller = caller._replace(scopes=caller.scopes | {"read"})
         if params.name == "get_result":
             return _result(await outcome_of(self._here, caller, task_id))
-        answers = Answers(self._here, caller, self.carrying, task_id, partial(self._caller_of, ctx))
+        answers = Answers(self._here, caller, task_id, partial(self._caller_of, ctx))
         if before is not None:
             answers.in_vain |= before[1]
             await heard_again(params, answers)
@@ -126,10 +123,6 @@ class Tools:
         near = difflib.get_close_matches(name, self._offered, 3)
         hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(self._offered)}"
         return f"there is no tool {name[:100]!r}; {hint}"
-
-
-async def _coroutine(doing: Awaitable[BaseModel]) -> BaseModel:
-    return await doing
 
 
 @cache

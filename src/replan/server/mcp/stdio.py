@@ -72,7 +72,7 @@ async def _serve(replan: Replan, caller: Caller, for_people: bool, grace_secs: f
             here.leaving.set()
             here.parts.leaving.set()  # nothing more is begun, and what runs may end: no effect is left in doubt for want of a second
             await here.hub.aclose()
-            await tools.carrying.all_ended()
+            await here.use_cases.carrying.all_ended(grace_secs)
             await driver.drain(grace_secs)
 
 
