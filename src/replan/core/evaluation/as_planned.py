@@ -11,13 +11,16 @@ from replan.core.calls.names import bases
 from replan.core.calls.site import Slot
 from replan.core.calls.telling import Telling, unique_text
 from replan.core.calls.told_alike import Told
+from replan.core.evaluation.read_since import Lookup, Readings
 from replan.core.failures.faults import DONE_ALREADY
 from replan.core.ids import canonical, digest
 from replan.core.references.refs import Reference, listed
 from replan.core.references.resolve import resolve
 from replan.core.secrets import is_mask
 from replan.core.state.progress import CallState, StepState, artifacts_of, compose
+from replan.core.state.restated import by_readings
 from replan.core.state.task import State
+from replan.core.state.written import Form
 from replan.core.types import CallKey, JsonObject, StepId, ToolId, ToolSpec
 from replan.core.walk import texts_in
 from replan.errors import UnresolvedReference
@@ -62,7 +65,7 @@ class NeverMade:
         self._behind: dict[StepId, bool] = {}
         self._refused: dict[StepId, bool] = {}
         self._acting: dict[StepId, bool] = {}
-        self._read: dict[str, CallState] | None = None
+        self._readings: Readings | None = None
         self._answered: dict[CallKey, int] | None = None
         """By the call: the latest version of the plan whose step was given what it has had."""
 
@@ -72,7 +75,7 @@ class NeverMade:
         found = listed(wanted)
         if found is None:
             try:
-                found = resolve(wanted, self._lookup)
+                found = resolve(wanted, self._given(step))
             except UnresolvedReference:
                 return None
         return found if isinstance(found, list) else None
@@ -89,11 +92,18 @@ class NeverMade:
     def _look(self, step: StepState, slot: Slot, tool_id: ToolId, parameters: JsonObject) -> AsPlanned | None:
         tool = self._tool_of(tool_id)
         filled = self._filled(step, slot, tool, parameters) if tool is not None else None
-        if tool is None or tool.effect != "once" or filled is None:
+        if tool is None or tool.effect != "once":
             return AsPlanned(parameters, frozenset())
+        forms = self._state.restated.forms_of(step.step, slot, step.meant, tool, parameters)
+        if filled is None:
+            return AsPlanned(parameters, _as_written(step, tool, forms, parameters))
         found, known = filled
         if not is_meant_again(step.step, slot.action_id):
-            anew = not tool.unique_by and self._may_be_meant_anew(step)
+            anew = (
+                not tool.unique_by
+                and not by_readings(forms, Telling.of(tool).parts(parameters), tool)  # it was not known which
+                and self._may_be_meant_anew(step)
+            )
             for call in self._had(step, tool, known):
                 if anew and not self._was_answered(call, step.gone):
                     continue
@@ -114,7 +124,8 @@ class NeverMade:
         told = Told.of(tool, known)
         others = (self._state.made_like(name, self._tool_of(name), told) for name in tool.counterparts)
         for call in chain(made, (call for found in others for call, _ in found)):
-            if call.status == "succeeded" and not call.reused and call.plan < step.meant:
+            meant = min(call.plan, self._steps[call.step_id].meant)  # one that was kept was made later
+            if call.status == "succeeded" and not call.reused and meant < step.meant:
                 yield call
 
     def _was_answered(self, call: CallState, since: int) -> bool:
@@ -182,6 +193,9 @@ class NeverMade:
 
     # ── what references come to ──
 
+    def _given(self, step: StepState) -> Lookup:
+        return lambda ref: self._lookup(ref, step.meant)
+
     def _filled(
         self, step: StepState, slot: Slot, tool: ToolSpec, written: JsonObject
     ) -> tuple[JsonObject, JsonObject] | None:
@@ -192,14 +206,14 @@ class NeverMade:
             if items is None or slot.item >= len(items):
                 return None
             try:
-                item = resolve(items[slot.item], self._lookup)
+                item = resolve(items[slot.item], self._given(step))
             except UnresolvedReference:
                 return None
 
         def lookup(ref: Reference) -> tuple[Any, str]:
             if ref.head in ("item", "index") and slot.item is not None:
                 return (item if ref.head == "item" else slot.item), "the item"
-            return self._lookup(ref)
+            return self._lookup(ref, step.meant)
 
         required = tool.parameters.get("required", ())
         metadata = self._state.metadata
@@ -217,7 +231,8 @@ class NeverMade:
             return None
         return found, known
 
-    def _lookup(self, ref: Reference, depth: int = 0) -> tuple[Any, str]:
+    def _lookup(self, ref: Reference, meant: int, depth: int = 0) -> tuple[Any, str]:
+        """What a step that came with this version of the plan would have been given."""
         if ref.head == "metadata":
             return self._state.metadata, "the metadata"
         if ref.head == "task":
@@ -225,35 +240,34 @@ class NeverMade:
         step, action = self._steps.get(ref.head), ref.action
         if step is None:
             step, action = self._state.step_of_action(ref.head), ref.head
-        if step is not None and step.has_output and not artifacts_of(step):
+        if step is None or depth > _DEEP:
+            raise UnresolvedReference(ref.raw, where="this task", why="it has no output at hand")
+        in_part = step.status == "failed" and not 0 < step.gone <= meant
+        """It waited for the whole list: only what was planned when that had failed goes by what there is of it."""
+        if step.has_output and not in_part and not artifacts_of(step):
             value = compose(step, lambda output: output.value)
             if action is not None:
                 value = [one[action] for one in value] if step.items is not None else value[action]
             return value, f"the output of {ref.head!r}"
-        if step is not None and (call := self._read_since(step, depth)) is not None and call.output:
-            return call.output.value, f"what {ref.head!r} reads"
-        raise UnresolvedReference(ref.raw, where="this task", why="it has no output at hand")
+        if self._readings is None:
+            self._readings = Readings(self._steps.values())
+        given = self._readings.value(step, action, lambda ref: self._lookup(ref, meant, depth + 1))
+        return given, f"what {ref.head!r} reads"
 
-    def _read_since(self, step: StepState, depth: int) -> CallState | None:
-        """The latest reading of the same, where this one was not made. One that is given nothing may give anything."""
-        wanted = step.step
-        if wanted.actions or wanted.for_each or wanted.when or not wanted.parameters or depth > _DEEP:
-            return None
-        try:
-            filled = resolve(wanted.parameters, lambda ref: self._lookup(ref, depth + 1))
-        except UnresolvedReference:
-            return None
-        if self._read is None:
-            self._read = {
-                canonical([call.tool_id, call.parameters]): call
-                for one in self._steps.values()
-                for call in one.every_call()
-                if call.effect == "reads"
-                and call.status == "succeeded"
-                and call.output is not None
-                and call.output.artifact is None
-            }
-        return self._read.get(canonical([wanted.tool, filled]))
+
+def _as_written(
+    step: StepState, tool: ToolSpec, forms: Mapping[str, Form], written: JsonObject
+) -> frozenset[str]:
+    """The same for all calls that are written alike, where nobody knows what they come to: what a later plan has tried in vain once more."""
+    if step.step.for_each is not None and listed(step.step.for_each) is None:
+        return frozenset()
+    told = {
+        name: [one.key, one.text, sorted([tools, *sorted(paths)] for tools, paths in one.paths.items())]
+        if (one := forms.get(name)) is not None
+        else canonical(value)
+        for name, value in Telling.of(tool).parts(written).items()
+    }
+    return frozenset([f"~{digest(canonical([tool.id, told]))}"])
 
 
 def _was_refused(step: StepState) -> bool:
