@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
+from collections.abc import AsyncIterator
 from typing import Any, NoReturn
 
+from replan.core.words import in_digits
 from replan.run.access.callers import Caller
 from replan.server.auth.credentials import Credentials
+from replan.server.grpc.messages import Misfit
 from replan.server.grpc.statuses import Refused, status_of
-from replan.server.problems import CROWDED, LEAVING, Problem
+from replan.server.problems import CROWDED, LEAVING, TIMED_OUT, Problem
 from replan.server.shared import Shared, named_call
 
 log = logging.getLogger("replan")
+_REFUSED_SECS = 1.0
+"""A client that is still sending would be told of that, and not why it is refused."""
 
 
 class Call:
@@ -81,6 +87,18 @@ class Door:
             raise Refused(Problem(CROWDED, words, retry_after=1.0))
         return await self._here.signed(call.credentials)
 
+    async def let_in(
+        self, call: Call, requests: AsyncIterator[bytes], asked: str = "a message"
+    ) -> tuple[Caller, bytes]:
+        """Who calls, and what the call begins with (`asked`, in words): of whoever is refused nothing is waited for."""
+        try:
+            caller = await self.caller(call)
+        except Exception:
+            with contextlib.suppress(Misfit, Refused):
+                await first_of(requests, _REFUSED_SECS, asked)
+            raise
+        return caller, await first_of(requests, self._here.settings.server.request_timeout_secs, asked)
+
     async def empty(self, secs: float) -> None:
         """Wait until no call is under way, for so long at most."""
         try:
@@ -88,3 +106,15 @@ class Door:
                 await self._idle.wait()
         except TimeoutError:
             log.info("%d calls over gRPC are cut off as the service ends", self._open)
+
+
+async def first_of(requests: AsyncIterator[bytes], secs: float, asked: str) -> bytes:
+    """What comes first. gRPC itself waits for ever for a message whose head has come, and counts it as a call meanwhile."""
+    try:
+        async with asyncio.timeout(secs):
+            return await anext(aiter(requests))
+    except StopAsyncIteration:
+        raise Misfit([("", f"the call begins with {asked}, and nothing was said")]) from None
+    except TimeoutError:
+        words = f"the call begins with {asked}, and nothing was said for {in_digits(secs)} s"
+        raise Refused(Problem(TIMED_OUT, words)) from None

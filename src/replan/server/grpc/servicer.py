@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -12,14 +11,14 @@ import grpc
 import grpc.aio
 
 from replan.beside import beside
-from replan.core.words import in_digits, one_line
+from replan.core.words import one_line
 from replan.errors import ReplanError
 from replan.run.access.callers import Caller, reader
 from replan.server.grpc.asked import after_of, showing, submission, task_of
 from replan.server.grpc.calls import UNARY, Unary
 from replan.server.grpc.conversation import Conversation
 from replan.server.grpc.door import Call, Door
-from replan.server.grpc.messages import Misfit, encoder, pb, read
+from replan.server.grpc.messages import encoder, pb, read
 from replan.server.grpc.statuses import Refused
 from replan.server.grpc.watching import event_frames
 from replan.server.problems import TIMED_OUT, Problem
@@ -29,8 +28,6 @@ TASK_ID = "replan-task-id"
 """The metadata that names the task of ExecuteTask before its first event."""
 _GONE = "the call that had submitted it was cancelled"
 _PIECE = 64 * 1024
-_REFUSED_SECS = 1.0
-"""A client that is still sending what a conversation begins with would be told of that, and not why it is refused."""
 log = logging.getLogger("replan")
 Handler = Callable[..., Any]
 
@@ -44,15 +41,19 @@ class Servicer:
         self._door = Door(here)
 
     def handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-        """By the name of the call. Messages are bytes here: what cannot be read is answered like any other fault of a caller."""
-        streams = {"ExecuteTask": self.execute, "WatchTask": self.watch, "GetArtifact": self.artifact}
+        """By the name of the call. Messages are bytes here: what cannot be read is answered like any other fault of a caller.
+
+        All are taken as streams of messages, also those that begin with one: who calls is known before it has come, and it comes in time.
+        """
+        streams = {
+            "ExecuteTask": self.execute, "WatchTask": self.watch, "GetArtifact": self.artifact, "Converse": self.converse,
+        }  # fmt: skip
         return {
             **{
-                name: grpc.unary_unary_rpc_method_handler(self._unary(name, call))
+                name: grpc.stream_unary_rpc_method_handler(self._unary(name, call))
                 for name, call in UNARY.items()
             },
-            **{name: grpc.unary_stream_rpc_method_handler(handler) for name, handler in streams.items()},
-            "Converse": grpc.stream_stream_rpc_method_handler(self.converse),
+            **{name: grpc.stream_stream_rpc_method_handler(handler) for name, handler in streams.items()},
         }
 
     async def drained(self, secs: float) -> None:
@@ -65,10 +66,10 @@ class Servicer:
     def _unary(self, name: str, what: Unary) -> Handler:
         encode = encoder(what.gives)
 
-        async def answer(data: bytes, context: Any) -> bytes:
+        async def answer(requests: AsyncIterator[bytes], context: Any) -> bytes:
             call = self._door.enter(context, name)
             try:
-                caller = await self._door.caller(call)
+                caller, data = await self._door.let_in(call, requests)
                 message = read(data, what.takes)
                 limit = self._here.settings.server.request_timeout_secs if what.timed else None
                 async with asyncio.timeout(limit):
@@ -88,10 +89,10 @@ class Servicer:
 
     # ── streams ──
 
-    async def watch(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
+    async def watch(self, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         call = self._door.enter(context, "WatchTask", stream=True)
         try:
-            caller = await self._door.caller(call)
+            caller, data = await self._door.let_in(call, requests)
             message = read(data, pb.WatchTaskRequest)
             how = showing(self._here, message)
             row = await self._here.use_cases.may_watch(caller, task_of(message))
@@ -101,10 +102,10 @@ class Servicer:
         except Exception as error:  # noqa: BLE001
             await call.refuse(error)
 
-    async def execute(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
+    async def execute(self, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         call = self._door.enter(context, "ExecuteTask", stream=True)
         try:
-            caller = await self._door.caller(call)
+            caller, data = await self._door.let_in(call, requests)
             message = read(data, pb.ExecuteTaskRequest)
             how, after = showing(self._here, message), after_of(message)
             request, key = await submission(message.task)
@@ -135,16 +136,16 @@ class Servicer:
         except ReplanError as error:  # it has ended, say
             log.info("task %s is not cancelled with its call: %s", task_id, one_line(str(error)))
 
-    async def artifact(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
+    async def artifact(self, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         call = self._door.enter(context, "GetArtifact", stream=True)
         try:
-            caller = await self._door.caller(call)
+            caller, data = await self._door.let_in(call, requests)
             message = read(data, pb.ArtifactRequest)
             kept = await self._here.use_cases.artifact(caller, task_of(message), message.artifact_id)
             head = {"media_type": kept.media_type, "size": kept.size}
-            async for data in kept.pieces:
-                for start in range(0, len(data), _PIECE):
-                    yield pb.ArtifactPiece(data=data[start : start + _PIECE], **head).SerializeToString()
+            async for piece in kept.pieces:
+                for start in range(0, len(piece), _PIECE):
+                    yield pb.ArtifactPiece(data=piece[start : start + _PIECE], **head).SerializeToString()
                     head = {}
             if head:  # nothing in it
                 yield pb.ArtifactPiece(**head).SerializeToString()
@@ -155,13 +156,7 @@ class Servicer:
     async def converse(self, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         call = self._door.enter(context, "Converse", stream=True)
         try:
-            try:
-                caller = await self._door.caller(call)
-            except Exception:
-                with contextlib.suppress(Misfit, Refused):
-                    await self._first(requests, _REFUSED_SECS)
-                raise
-            first = await self._first(requests, self._here.settings.server.request_timeout_secs)
+            caller, first = await self._door.let_in(call, requests, "`execute` or `watch`")
             conversation = Conversation(self._here, caller, call.credentials)
             await conversation.open(read(first, pb.ConverseRequest))
             async for frame in conversation.frames(requests):
@@ -169,16 +164,3 @@ class Servicer:
             call.done()
         except Exception as error:  # noqa: BLE001
             await call.refuse(error)
-
-    async def _first(self, requests: AsyncIterator[bytes], secs: float) -> bytes:
-        """What a conversation begins with."""
-        try:
-            async with asyncio.timeout(secs):
-                return await anext(aiter(requests))
-        except StopAsyncIteration:
-            raise Misfit(
-                [("", "a conversation begins with `execute` or `watch`, and nothing was said")]
-            ) from None
-        except TimeoutError:
-            words = f"a conversation begins with `execute` or `watch`, and nothing was said for {in_digits(secs)} s"
-            raise Refused(Problem(TIMED_OUT, words)) from None

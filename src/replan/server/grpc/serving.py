@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 
 import grpc
 import grpc.aio
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
-from grpc_reflection.v1alpha import reflection
 
 from replan.errors import InputError
 from replan.server.grpc.messages import SERVICE
 from replan.server.grpc.servicer import Servicer
+from replan.server.grpc.standing import MOST_STREAMS, Standing
 from replan.server.shared import Shared
 
 MOST_REQUEST_BYTES = 4 * 2**20
@@ -34,7 +34,7 @@ async def serving_grpc(
 
     At its end it takes no new calls, ends its streams, and lets the other calls end within the grace.
     """
-    most = here.settings.server.max_connections + _OTHER_CALLS
+    most = here.settings.server.max_connections + _OTHER_CALLS + MOST_STREAMS
     server = grpc.aio.server(
         maximum_concurrent_rpcs=most,
         options=[
@@ -51,10 +51,9 @@ async def serving_grpc(
         ],
     )
     servicer = Servicer(here)
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, servicer.handlers()),))
-    standing = HealthServicer()
-    health_pb2_grpc.add_HealthServicer_to_server(standing, server)
-    reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    standing = Standing()
+    own = grpc.method_handlers_generic_handler(SERVICE, servicer.handlers())
+    server.add_generic_rpc_handlers((own, *standing.handlers()))
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
         bound = server.add_insecure_port(address)
@@ -64,10 +63,10 @@ async def serving_grpc(
         ) from error
     await server.start()
     for name in _SERVICES:
-        await standing.set(name, health_pb2.HealthCheckResponse.SERVING)
+        await standing.health.set(name, health_pb2.HealthCheckResponse.SERVING)
     leaving = asyncio.Event()
     here.leaving.heard_by(leaving.set)
-    unhealthy = asyncio.get_running_loop().create_task(_told_of_its_end(standing, leaving))
+    unhealthy = asyncio.get_running_loop().create_task(_told_of_its_end(standing.health, leaving))
     try:
         yield bound
     finally:
