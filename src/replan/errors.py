@@ -12,6 +12,7 @@ ReplanError
 │   ├── TaskNotDone         the task has no result yet
 │   ├── TooLate             the task stands otherwise by now than what is asked for takes for granted
 │   │   └── AnsweredBefore  somebody else was faster, or what was shown is not what waits now
+│   ├── SecretsMissing      the task goes on with secrets that have to be given again; says which
 │   ├── NotSignedIn         a caller whom the service does not know
 │   ├── NotAllowed          a caller who may not do that
 │   └── NotBuilt            a call that this release does not have yet
@@ -144,6 +145,14 @@ class TaskNotDone(InputError):
 
 class TooLate(InputError):
     """The task stands otherwise by now than what is asked for takes for granted: it is so already, or was asked for just before."""
+
+
+class SecretsMissing(InputError):
+    """The task goes on with secrets that no log keeps, and that this process has not been given; `names`: which."""
+
+    def __init__(self, message: str, names: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
 
 
 class AnsweredBefore(TooLate):

@@ -20,7 +20,7 @@ from replan.core.state.task import ENDED, State
 from replan.core.types import JsonObject, Role
 from replan.engine.local import LocalEngine
 from replan.engine.procrastinate.queue import Queue
-from replan.errors import InputError, ModelUnavailable, ReplanError, TaskEnded, TaskHeld
+from replan.errors import InputError, ModelUnavailable, ReplanError, SecretsMissing, TaskEnded, TaskHeld
 from replan.run.service.announcer import Announcer
 from replan.run.service.for_workers import begun_of_fork, check_asked, work_left, work_of_fork
 from replan.run.service.forking import Forking
@@ -351,7 +351,12 @@ class Running:
                 await self._wake(task_id)
             return
         with contextlib.suppress(TaskHeld, TaskEnded):  # somebody was faster
-            await self._go_on(task_id, await self.service.check_resumable(task_id))
+            try:
+                state = await self.service.check_resumable(task_id)
+            except SecretsMissing:
+                await self.service.stands_without_secrets(task_id)
+                raise
+            await self._go_on(task_id, state)
 
     async def wait(self, task_id: str) -> TaskResult:
         """Wait for a task's end, whoever drives it."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
+
+from pydantic import SecretStr
 
 from replan.app.intervening import changed_policy
 from replan.app.running import Running
@@ -15,7 +17,7 @@ from replan.core.begun import Begun
 from replan.core.limits.policy import Policy, stricter_approval
 from replan.core.state.task import ENDED, TaskStatus
 from replan.core.words import one_line
-from replan.errors import InputError, ReplanError, TaskHeld
+from replan.errors import InputError, ReplanError, SecretsMissing, TaskHeld
 from replan.run.access.ports import Load
 from replan.run.access.requests import SubmitOptions, SubmitRequest
 from replan.run.service.forking import Forking
@@ -82,15 +84,28 @@ class Serving:
     async def cancel(self, task_id: str, reason: str, by: str) -> None:
         await self._running.cancel(task_id, reason, by)
 
-    async def unpause(self, task_id: str, reason: str, by: str) -> None:
+    async def unpause(
+        self, task_id: str, reason: str, by: str, secrets: Mapping[str, SecretStr] | None = None
+    ) -> None:
         service = self._running.service
+        summary = await service.parts.store.summary(task_id)
+        by_workers = self._running.by_workers or bool(summary.queue)
+        if secrets and by_workers:
+            raise InputError(
+                "workers read a task's secrets where its log says (env:VARIABLE, file:PATH): set them there, and resume it without"
+            )
         if (await service.state(task_id)).pause is not None:
+            if secrets:
+                await service.check_resumable(task_id, secrets)
             await service.unpause(task_id, reason=reason, by=by)
-        elif (await service.parts.store.summary(task_id)).held:
+        elif summary.held:
             raise TaskHeld(f"task {task_id!r} is not paused, and somebody drives it")
+        elif by_workers:
+            await service.check_unfinished(task_id)
         else:
-            await service.check_resumable(task_id)
-        await self._running.go_on(task_id)
+            await service.check_resumable(task_id, secrets)
+        with contextlib.suppress(SecretsMissing):  # what it waits for now says its log
+            await self._running.go_on(task_id)
 
     async def ended(self, task_id: str) -> None:
         driving = self._running.engine.driving(task_id)

@@ -13,7 +13,7 @@ from replan.core.limits.needs import Needs, Work
 from replan.core.state.fold import fold
 from replan.core.words import one_line
 from replan.engine.procrastinate.queue import Queue
-from replan.errors import ReplanError, StoreBusy
+from replan.errors import ReplanError, StoreBusy, TaskEnded, TaskHeld
 from replan.ports import EventLog
 from replan.run.service.for_workers import work_left
 
@@ -70,13 +70,15 @@ async def take_up(
     queue: Queue,
     offers: Callable[[], Needs],
     look: Callable[[Collection[str]], Awaitable[None]],
+    stand: Callable[[str], Awaitable[object]],
     *,
     stale: float,
     every: float,
 ) -> None:
     """Again and again: hand to the queue what a process has left that was there before, and what came from elsewhere.
 
-    Whatever fails is tried again, and keeps nobody from the other tasks.
+    Whatever fails is tried again, and keeps nobody from the other tasks. `stand` has the log of a task say that it waits for its
+    secrets, which a process that is gone had alone.
     """
     known = _Known()
     seen: set[str] = set()  # at the last look: a process whose connection was cut comes back before the next
@@ -89,7 +91,7 @@ async def take_up(
         due, seen = left.keys() & seen, set(left)
         for task_id in sorted(due):
             try:
-                taken = await _taken(store, queue, task_id, offers, look)
+                taken = await _taken(store, queue, task_id, offers, look, stand)
             except Exception as error:  # noqa: BLE001 -- nobody knows what is in such a log
                 if known.failed(task_id, now, left[task_id]) and not isinstance(error, StoreBusy):
                     why = one_line(str(error)) if isinstance(error, ReplanError) else type(error).__name__
@@ -107,9 +109,15 @@ async def _taken(
     task_id: str,
     offers: Callable[[], Needs],
     look: Callable[[Collection[str]], Awaitable[None]],
+    stand: Callable[[str], Awaitable[object]],
 ) -> bool:
     """Hand the task to the queue, unless it is none for a worker with what this one offers."""
-    work = to_take(await store.read(task_id))
+    records = await store.read(task_id)
+    if _has_own_secrets(records):
+        with contextlib.suppress(TaskHeld, TaskEnded):
+            await stand(task_id)
+        return False
+    work = to_take(records)
     if work is not None and work.needs.answer is not None:
         await look([work.needs.answer])
     if work is None or next(work.needs.missing(offers()), None) is not None:
@@ -118,16 +126,18 @@ async def _taken(
     return True
 
 
+def _has_own_secrets(records: list[Record]) -> bool:
+    """Whether it was begun with some that its process was given alone."""
+    first = records[0].event if records else None
+    return isinstance(first, TaskSubmitted) and not all(first.secrets.values())
+
+
 def to_take(records: list[Record]) -> Work | None:
     """How such a task waits for a worker; None if none could go on with it as it was begun."""
     if not records or not isinstance(first := records[0].event, TaskSubmitted):
         return None
     begun = begun_with(records)
-    if (
-        begun.replay is not None
-        or begun.unnamed_models
-        or any(not source for source in first.secrets.values())
-    ):
+    if begun.replay is not None or begun.unnamed_models or _has_own_secrets(records):
         return None
     state = fold(records)
     stopped = state.cancel is not None and state.cancel.until_resumed  # by a person, who may resume it

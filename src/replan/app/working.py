@@ -87,7 +87,13 @@ async def work_off(
     stale = Pace.of(takeover_secs).stale
     taking = asyncio.create_task(
         take_up(
-            running.service.parts.store, queue, offers, answers.look, stale=stale, every=takeover_secs / 6
+            running.service.parts.store,
+            queue,
+            offers,
+            answers.look,
+            running.service.stands_without_secrets,
+            stale=stale,
+            every=takeover_secs / 6,
         )
     )
     stopping = None if stop is None else asyncio.create_task(stop.wait())

@@ -6,8 +6,10 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
+from pydantic import SecretStr
+
 from replan.client.connection import Connection, quoted, task_path
-from replan.client.options import TaskOptions, as_json
+from replan.client.options import TaskOptions, as_json, in_clear
 from replan.core.report.result import TaskResult, WaitingFor
 from replan.errors import InputError
 from replan.run.access.views import Submitted, TaskView, WaitingTask
@@ -103,13 +105,20 @@ class Acting:
         """Have the task stand still until it is resumed; `now`: what runs is cut off."""
         await self._post(task_id, "pause", {"reason": reason, "now": now})
 
-    async def hand_on(self, task_id: str, reason: str = "") -> None:
-        """Have a task go on that is paused, or that nobody drives, and do not wait for it."""
-        await self._post(task_id, "resume", {"reason": reason})
+    async def hand_on(
+        self, task_id: str, reason: str = "", *, secrets: Mapping[str, str | SecretStr] | None = None
+    ) -> None:
+        """Have a task go on that is paused, or that nobody drives, and do not wait for it.
 
-    async def resume(self, task_id: str, *, reason: str = "") -> TaskResult:
+        `secrets`: those that it was submitted with, where it waits for them (`SecretsMissing`, `waiting_for`).
+        """
+        await self._post(task_id, "resume", _resumed(reason, secrets))
+
+    async def resume(
+        self, task_id: str, *, reason: str = "", secrets: Mapping[str, str | SecretStr] | None = None
+    ) -> TaskResult:
         """The same, to its end or until it waits for a person."""
-        view = TaskView.model_validate(await self._post(task_id, "resume", {"reason": reason}))
+        view = TaskView.model_validate(await self._post(task_id, "resume", _resumed(reason, secrets)))
         if view.status == "waiting":  # it has not begun to go on yet
             await self._goes_on(task_id, view.last_seq, BEGUN_SECS)
         return await self.wait(task_id)
@@ -155,6 +164,10 @@ class Acting:
             return _only(open_, task_id, "approval")
         found = await self._connection.ask("GET", f"{task_path(task_id)}/approvals/{quoted(approval_id)}")
         return WaitingTask.model_validate(found)
+
+
+def _resumed(reason: str, secrets: Mapping[str, str | SecretStr] | None) -> Mapping[str, Any]:
+    return {"reason": reason, "secrets": in_clear(secrets) or None}
 
 
 def _only(found: Sequence[WaitingTask], task_id: str, what: str) -> WaitingTask:

@@ -71,6 +71,9 @@ def _fill(error: ReplanError, status: int, problem: Mapping[str, Any], headers: 
         case PlanInvalid():
             given = problem.get("violations")
             error.violations = tuple(map(str, given)) if isinstance(given, list) else ()
+        case errors.SecretsMissing():
+            names = problem.get("secrets")
+            error.names = tuple(map(str, names)) if isinstance(names, list) else ()
         case TaskNotDone():
             error.status = str(problem.get("task_status", ""))
         case TooMany() | errors.Unavailable():

@@ -550,7 +550,9 @@ class TaskWaiting(Event):
     """There is nothing to answer: what the reason says is to be put right, and the task resumed."""
     because: Literal["key", "model", "process"] = "key"
     """Of such a one, and left out of every other: the model refuses its key, or cannot be reached; or the process that drives it
-    has ended each time."""
+    has ended each time. `key` is said of `secrets`, too."""
+    secrets: tuple[str, ...] = ()
+    """Names of what was given with the request and no log keeps: whoever resumes the task gives it again."""
     until: float | None = None
     """Unix seconds: then it goes on by itself."""
     callbacks: tuple[str, ...] = ()
@@ -578,6 +580,8 @@ class TaskWaiting(Event):
         said: JsonObject = fields(self)
         if not self.until_resumed:
             said.pop("because", None)
+        if not self.secrets:
+            said.pop("secrets", None)
         return said
 
     @property

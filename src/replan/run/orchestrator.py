@@ -56,6 +56,7 @@ from replan.run.rounds import drift, stages
 from replan.run.rounds import next_round as rounds
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
+from replan.run.session.given import wanted_again
 from replan.run.session.opening import Claimed
 from replan.run.session.said import clear_forks, taken_in
 from replan.run.session.shielding import noticed
@@ -168,7 +169,7 @@ class Drive:
         """Run the loop beside what may stop it; record how it ended."""
         run, task = self.run, asyncio.current_task()
         cancels = task.cancelling() if task is not None else 0
-        if await self._stands_still():
+        if await self._stands_still() or await self._lacks_secrets():
             return
         await relatives.enter(run)
         turn, times = None, run.state.fruitless_next if run.state.started else 0
@@ -322,6 +323,27 @@ class Drive:
         await run.settle()
         await self._take_in()
         return run.state.waiting is not None
+
+    async def _lacks_secrets(self) -> bool:
+        """True if the task goes on with secrets that were given to another process: nothing of it is begun, and the log says so."""
+        run, state = self.run, self.run.state
+        if state.submitted is None or state.cancel is not None:
+            return False
+        missing = run.parts.given.lacking(state.name, state.submitted)
+        if not missing:
+            return False
+        waiting = state.waiting
+        if waiting is None or not waiting.until_resumed or waiting.secrets != tuple(missing):
+            run.record(
+                TaskWaiting(
+                    reason=f"it {wanted_again(missing)}",
+                    until_resumed=True,
+                    because="key",
+                    secrets=tuple(missing),
+                )
+            )
+            await run.settle()
+        return True
 
     def _fail(self, error: Exception) -> None:
         self.failed = error

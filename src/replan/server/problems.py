@@ -49,6 +49,7 @@ OF_ERRORS: Mapping[type[e.ReplanError], Kind] = dict((
     _kind(e.TaskEnded, 409, "FAILED_PRECONDITION", "The task has ended"),
     _kind(e.TaskNotDone, 409, "FAILED_PRECONDITION", "The task has no result yet"),
     _kind(e.TooLate, 409, "FAILED_PRECONDITION", "The task stands otherwise by now"),
+    _kind(e.SecretsMissing, 409, "FAILED_PRECONDITION", "Secrets have to be given again"),
     _kind(e.AnsweredBefore, 409, "FAILED_PRECONDITION", "Somebody was faster, or it is not what was shown"),
     _kind(e.NotSignedIn, 401, "UNAUTHENTICATED", "Who calls is not known"),
     _kind(e.NotAllowed, 403, "PERMISSION_DENIED", "The caller may not do that"),
@@ -130,6 +131,8 @@ def problem_of(error: Exception) -> Problem:
     more: dict[str, Any] = {}
     if isinstance(error, e.PlanInvalid):
         more["violations"] = list(error.violations)
+    if isinstance(error, e.SecretsMissing):
+        more["secrets"] = list(error.names)
     if isinstance(error, e.TaskNotDone):
         more["task_status"] = error.status
     retry_after = error.retry_after if isinstance(error, e.TooMany | e.Unavailable) else None

@@ -66,12 +66,24 @@ class Line:
 
 
 @contextlib.asynccontextmanager
-async def at_work(store: Failing, line: Line, offers: Needs | None = None) -> Any:
+async def at_work(
+    store: Failing, line: Line, offers: Needs | None = None, stood: list[str] | None = None
+) -> Any:
     async def look(_: Any) -> None: ...
+
+    async def stand(task_id: str) -> None:
+        assert stood is not None
+        stood.append(task_id)
 
     taking = asyncio.create_task(
         take_up(
-            store, line, lambda: offers or Needs(tools=("do", "replan:forks")), look, stale=0.0, every=0.0
+            store,
+            line,
+            lambda: offers or Needs(tools=("do", "replan:forks")),
+            look,
+            stand,
+            stale=0.0,
+            every=0.0,
         )  # type: ignore[arg-type]
     )
     try:
@@ -132,3 +144,15 @@ async def test_what_is_none_for_a_worker_is_read_once() -> None:
         await line.until(lambda: line.looks > 20)
     assert store.reads == ["t"]
     assert line.woken == []
+
+
+async def test_a_task_whose_secrets_its_process_had_alone_says_once_that_it_waits_for_them() -> None:
+    store, line, stood = await stored(), Line("own", "named"), list[str]()
+    plan = {"steps": [{"step_id": "a", "tool": "do", "parameters": {}}]}
+    for task_id, source in (("own", ""), ("named", "env:TOKEN")):
+        event = TaskSubmitted(description="do it", plan=plan, secrets={"token": source})
+        await store.create(task_id, event, 1.0)
+    async with at_work(store, line, stood=stood):
+        await line.until(lambda: line.looks > 20)
+    assert stood == ["own"]
+    assert line.woken == ["named"]

@@ -63,13 +63,14 @@ def resume(
         "model": model,
         "endpoint": endpoint,
         "api_key": api_key,
-        "secret": secret,
         "approve": approve,
     }
     if (address := service_of(db, **local)) is not None:
         from replan.cli.commands.service.following import resume_there
 
-        resume_there(address, task_ids, detach=detach, reason=reason, json=json, events=events, quiet=quiet)
+        resume_there(
+            address, task_ids, detach=detach, reason=reason, secrets=secrets_of(secret or []), json=json, events=events, quiet=quiet,
+        )  # fmt: skip
         return
     if detach:
         if tools or model or endpoint or api_key or secret or approve:

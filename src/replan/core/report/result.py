@@ -74,7 +74,7 @@ class WaitingFor(BaseModel):
 
     kind: str
     """`approval`, `outcome` (did a call take effect), `intervention` (what is needed for the task to go on); or `key` (the model
-    refuses its key) and `model` (it cannot be reached), where nothing is to be answered, and the task is resumed; `callback`
+    refuses its key, or `secrets` of the request have to be given again) and `model` (it cannot be reached), where nothing is to be answered, and the task is resumed; `callback`
     (somebody outside uses its token, the `id`), `time` (it goes on by itself, see `until`), `pause` (a person has paused it, and
     resumes it)."""
     id: str
@@ -95,6 +95,8 @@ class WaitingFor(BaseModel):
     """That item, secrets masked, a large one cut."""
     until: float | None = None
     """Of a time: when, in Unix seconds."""
+    secrets: tuple[str, ...] = ()
+    """Names of what was given with the request and is kept nowhere: the task is resumed with it."""
 
 
 T = TypeVar("T", default=Any)

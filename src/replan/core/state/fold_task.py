@@ -42,6 +42,8 @@ def _submitted(state: State, event: e.TaskSubmitted, ts: float) -> None:
 
 def _started(state: State, event: e.TaskStarted, ts: float) -> None:
     state.started, state.driver, state.fruitless = True, event.driver, 0
+    if state.waiting is not None and state.waiting.until_resumed:  # before it had begun
+        state.waiting = None
     _approves(state, event)
 
 

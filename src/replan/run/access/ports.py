@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
+
+from pydantic import SecretStr
 
 from replan.run.access.requests import SubmitOptions, SubmitRequest
 from replan.run.service.forking import Forking
@@ -39,7 +42,12 @@ class Driver(Protocol):
         ...
 
     async def cancel(self, task_id: str, reason: str, by: str) -> None: ...
-    async def unpause(self, task_id: str, reason: str, by: str) -> None: ...
+    async def unpause(
+        self, task_id: str, reason: str, by: str, secrets: Mapping[str, SecretStr] | None = None
+    ) -> None:
+        """`secrets`: of the request, for a process that was not given them; `SecretsMissing` says which it lacks."""
+        ...
+
     async def ended(self, task_id: str) -> None:
         """Wait until the task has ended, or waits for a person."""
         ...

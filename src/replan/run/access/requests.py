@@ -68,13 +68,19 @@ class SubmitRequest(Body):
     (`acme:job-1`), and either names it."""
     options: SubmitOptions = SubmitOptions()
     secrets: dict[str, SecretStr] = {}
-    """Metadata that is stored and shown nowhere. Only the process that takes the request has it."""
+    """Metadata that is stored and shown nowhere. Only the process that takes the request has it: where that ends before the task does, the
+    task waits for it (`key`), and the same request once more, or `resume` with `secrets`, gives it again."""
     dry_run: bool = False
     """Plan and check, store and run nothing."""
 
 
 class ReasonRequest(Body):
     reason: Text = ""
+
+
+class ResumeRequest(ReasonRequest):
+    secrets: dict[str, SecretStr] = {}
+    """Those that its request was made with, where a process has to be given them again (`waiting_for`)."""
 
 
 class PauseRequest(ReasonRequest):

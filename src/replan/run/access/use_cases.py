@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
+
+from pydantic import SecretStr
 
 from replan.core.events import Record
 from replan.core.report.result import TaskResult
@@ -227,9 +229,12 @@ class UseCases:
         return await self.task(reader(caller), task_id)
 
     @act
-    async def resume(self, caller: Caller, task_id: str, reason: str = "") -> TaskView:
+    async def resume(
+        self, caller: Caller, task_id: str, reason: str = "", secrets: Mapping[str, SecretStr] | None = None
+    ) -> TaskView:
+        """`secrets`: of its request, where a process has to be given them again."""
         task_id = await self._name(caller, task_id, "run")
-        await self._driver.unpause(task_id, reason, caller.who)
+        await self._driver.unpause(task_id, reason, caller.who, secrets)
         return await self.task(reader(caller), task_id)
 
     @act

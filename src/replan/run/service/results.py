@@ -72,7 +72,8 @@ def waiting_for(state: State) -> tuple[WaitingFor, ...]:
     ):  # whatever else it waits for: it does not go on by that alone
         waits = (WaitingFor(kind="pause", id="", text=paused_words(state.pause)),)
     if waiting is not None and waiting.until_resumed:
-        return (WaitingFor(kind=waiting.because, id="", text=waiting.reason), *waits)
+        resumed = WaitingFor(kind=waiting.because, id="", text=waiting.reason, secrets=waiting.secrets)
+        return (resumed, *waits)
     waits = (*waits, *_waits(waiting)) if waiting is not None else waits
     if known is None:
         return waits

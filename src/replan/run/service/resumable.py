@@ -12,6 +12,7 @@ from replan.core.state.task import State
 from replan.core.waits.moments import told
 from replan.core.waits.tools import tools_of
 from replan.ports import Denies, Store, Tools
+from replan.run.session.given import wanted_again
 
 BY_HAND = "python"
 """The source of functions that a program gives one by one: whoever leaves one out may have forgotten it."""
@@ -68,8 +69,9 @@ class CannotGoOn(NamedTuple):
 
     task_id: str
     why: str
-    kind: Literal["log", "tools", "late"]
-    """Its log cannot be read; tools are missing here; it should have gone on by itself."""
+    kind: Literal["log", "tools", "late", "secrets"]
+    """Its log cannot be read; tools are missing here; it should have gone on by itself; it was begun with secrets that a process which is
+    gone had alone."""
 
 
 async def cannot_go_on(
@@ -95,6 +97,10 @@ async def _why_not(task_id: str, store: Store, tools: Tools, now: Callable[[], f
     state = fold(records)
     if state.ended or state.cancel is not None:
         return None
+    if state.submitted is not None and (
+        lost := [name for name, source in state.submitted.secrets.items() if not source]
+    ):
+        return CannotGoOn(task_id, f"it {wanted_again(dict.fromkeys(lost, ''))}", "secrets")
     if missing := tools_missing(state, tools):
         return CannotGoOn(task_id, why_missing(state, missing, tools), "tools")
     waiting = state.waiting

@@ -351,15 +351,28 @@ class Service:
 
         Without them it would only come to its end, which cannot be taken back.
         """
-        state = await self.state(task_id)
-        if state.ended:
-            raise interventions.ended(task_id, state.status)
+        state = await self.check_unfinished(task_id)
         if state.submitted is not None and state.cancel is None:
             self.parts.given.give_again(state.name, state.submitted, secrets or {})
         missing = tools_missing(state, self.parts.tools)
         if missing and state.cancel is None:
             raise InputError(f"task {task_id!r}: {why_missing(state, missing, self.parts.tools)}")
         return state
+
+    async def check_unfinished(self, task_id: str) -> State:
+        """The task's state; `TaskEnded` if it has ended."""
+        state = await self.state(task_id)
+        if state.ended:
+            raise interventions.ended(task_id, state.status)
+        return state
+
+    async def stands_without_secrets(self, task_id: str) -> bool:
+        """Whether the task, which nobody drives, goes on only with secrets that are not here: its log says so by then."""
+        state = await self.state(task_id)
+        if state.submitted is None or not self.parts.given.lacking(state.name, state.submitted):
+            return False
+        await drive(task_id, self.parts)
+        return True
 
     def cannot_go_on(self, limit: int = 200) -> Coroutine[Any, Any, list[CannotGoOn]]:
         """Unfinished tasks that nobody drives and that could not go on here, each with the reason."""

@@ -19,7 +19,7 @@ from replan.core.events import AnyEvent, Record, TaskSubmitted
 from replan.core.secrets import lost, with_places
 from replan.core.state.task import TaskName
 from replan.core.types import JsonObject
-from replan.errors import InputError
+from replan.errors import InputError, SecretsMissing
 from replan.files import read_bounded
 
 _FORMS = "write NAME=env:VARIABLE or NAME=file:PATH"
@@ -59,6 +59,17 @@ def read_source(source: str, what: str) -> str | None:
     if not text:
         raise InputError(f"{what}: the file {where} is empty")
     return text
+
+
+def wanted_again(missing: Mapping[str, str]) -> str:
+    """What a task waits for whose secrets are not here, and how they are given. `missing`: see `Given.lacking`."""
+    said = [f"was begun with {', '.join(missing)} as secret metadata, which no log keeps"]
+    said += [why for why in missing.values() if why]
+    options = " ".join(f"--secret {name}=env:VARIABLE" for name in missing)
+    return (
+        f"{'; '.join(said)}: give it again, by `replan tasks resume` with {options} (or file:PATH), by `secrets` when it is resumed, or by "
+        "submitting the same request once more"
+    )
 
 
 def source_of(source: Any) -> str:
@@ -145,8 +156,24 @@ class Given:
         else:
             self._again.setdefault(task, {}).update(late)
 
+    def lacking(self, task: TaskName, event: TaskSubmitted) -> dict[str, str]:
+        """The secrets of the request that cannot be had here, each with why; empty: what had no source, and was not given here."""
+        found: dict[str, str] = {}
+        if task in self._whole:
+            return found
+        known = self._again.get(task, {})
+        for name, source in event.secrets.items():
+            if name in known:
+                continue
+            try:
+                if not source or read_source(source, f"secret {name}") is None:
+                    found[name] = ""
+            except InputError as error:
+                found[name] = str(error)
+        return found
+
     def give_again(self, task: TaskName, event: TaskSubmitted, secrets: Mapping[str, Any]) -> None:
-        """Take secrets for a task that is resumed; `InputError` if one is no secret of it, or one is still missing."""
+        """Take secrets for a task that is resumed; `InputError` if one is no secret of it, `SecretsMissing` if one still cannot be had."""
         if task in self._whole:
             return
         known = self._again.setdefault(task, {})
@@ -157,15 +184,11 @@ class Given:
                     f"secret {name}: the task has no secret metadata of that name; it has: {has}"
                 )
             known[name] = read_secret(name, source)
+        if missing := self.lacking(task, event):
+            raise SecretsMissing(f"task {task.task_id!r} {wanted_again(missing)}", tuple(missing))
         for name, source in event.secrets.items():
-            if name not in known and source:
+            if name not in known:
                 known[name] = read_secret(name, source)
-        if missing := [name for name in event.secrets if name not in known]:
-            raise InputError(
-                f"task {task.task_id!r} was begun with {', '.join(missing)} as secret metadata, which no log keeps: give "
-                + " ".join(f"--secret {name}=env:VARIABLE" for name in missing)
-                + " (or file:PATH) again"
-            )
 
     def give_instead(self, task: TaskName, instead: JsonObject) -> None:
         """What a task is driven with in place of what its log says: for its log."""

@@ -14,6 +14,7 @@ from replan.run.access.requests import (
     PauseRequest,
     QuestionAnswer,
     ReasonRequest,
+    ResumeRequest,
     SettleRequest,
     SignalRequest,
 )
@@ -165,8 +166,8 @@ async def _cancel(here: Shared, caller: Caller, message: Any) -> Any:
 
 
 async def _resume(here: Shared, caller: Caller, message: Any) -> Any:
-    given = await said(ReasonRequest, message, "task_id")
-    return await here.use_cases.resume(caller, task_of(message), given.reason)
+    given = await said(ResumeRequest, message, "task_id")
+    return await here.use_cases.resume(caller, task_of(message), given.reason, given.secrets)
 
 
 async def _task(here: Shared, caller: Caller, message: Any) -> Any:
@@ -213,7 +214,7 @@ UNARY: Mapping[str, Unary] = {
     "GetApproval": Unary(pb.ApprovalRequest, pb.Waiting, _approval),
     "CancelTask": Unary(pb.ReasonRequest, pb.Task, _cancel),
     "PauseTask": Unary(pb.PauseTaskRequest, pb.Task, _pause),
-    "ResumeTask": Unary(pb.ReasonRequest, pb.Task, _resume),
+    "ResumeTask": Unary(pb.ResumeTaskRequest, pb.Task, _resume),
     "GiveHint": Unary(pb.GiveHintRequest, pb.Task, _hint),
     "RetryStep": Unary(pb.StepReasonRequest, pb.Task, _retry),
     "JudgeTask": Unary(pb.JudgeTaskRequest, pb.Task, _judge),

@@ -61,13 +61,19 @@ def _next(here: Shared, task: TaskView, waiting: list[WaitingTask]) -> str:
     again = f"`wait_task` with task_id {task.task_id!r}"
     if here.leaving.now:
         return f"The service is about to end; the task goes on when it is back: then {again}. Do not begin it again."
-    if waiting:
+    secrets = sorted({name for one in task.waiting_for for name in one.secrets})
+    if secrets:
+        return (
+            f"It waits for secrets of its request ({', '.join(secrets)}), which are given again by whoever has them, over HTTP, gRPC or the "
+            f"command, and by no model. Then {again}."
+        )
+    if any(one.waiting_for.kind in _OF_PEOPLE for one in waiting):
         return (
             "It waits for a person. Show them what is asked (of a call: its tool and parameters), and hand on what they say with "
             f"`approve` (a yes with its hash) or `answer`, if you have these; else they answer by other means. Then {again}."
         )
     kinds = {one.kind for one in task.waiting_for}
-    if kinds & {"pause", "key", "model"}:
+    if kinds & {"pause", "key", "model", "process"}:
         return f"It stands still until it is resumed, once the reason is gone: `resume`, then {again}."
     if "callback" in kinds:
         return f"It waits for somebody outside, who has its token. Then {again}."

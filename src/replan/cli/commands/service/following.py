@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,11 +23,12 @@ def resume_there(
     *,
     detach: bool,
     reason: str,
+    secrets: Mapping[str, str],
     json: bool,
     events: bool,
     quiet: bool,
 ) -> None:
-    """Have the service go on with the task, and follow it; `detach`: with several, and do not."""
+    """Have the service go on with the task, and follow it; `detach`: with several, and do not. `secrets`: where they are read, here."""
     import asyncio
 
     from replan.cli.terminal import loop
@@ -37,7 +38,7 @@ def resume_there(
         async with as_replan(address) as service:
 
             async def go_on(found: str) -> str:
-                await service.hand_on(found, reason)
+                await service.hand_on(found, reason, secrets=secrets)  # type: ignore[call-arg]  # of a service
                 return (
                     f"{found}: the service goes on with it; watch it with: {again('tasks', 'watch', found)}"
                 )
@@ -50,7 +51,7 @@ def resume_there(
             past = await service.history(found)
             return await _follow(
                 service, found, out, events=events, quiet=quiet, past=past,
-                finish=lambda task_id: service.resume(task_id, reason=reason),
+                finish=lambda task_id: service.resume(task_id, reason=reason, secrets=secrets),
             )  # fmt: skip
 
     if detach:

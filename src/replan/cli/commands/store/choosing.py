@@ -26,7 +26,7 @@ WaitingFor = Annotated[list[str] | None, typer.Option("--waiting-for", metavar="
 
 _IN_WORDS = {
     "person": "for a person", "time": "for a time", "callback": "for a callback", "pause": "paused",
-    "key": "for a key that its model takes", "model": "for its model", "process": "as its process ended each time",
+    "key": "for a key that its model takes, or for its secrets", "model": "for its model", "process": "as its process ended each time",
 }  # fmt: skip
 
 

@@ -87,8 +87,10 @@ class Served(Client):
     ) -> None:
         await super().pause(task_id, reason, now=now)
 
-    async def hand_on(self, task_id: str, reason: str = "", by: str | None = None) -> None:
-        await super().hand_on(task_id, reason)
+    async def hand_on(
+        self, task_id: str, reason: str = "", by: str | None = None, *, secrets: Any = None
+    ) -> None:
+        await super().hand_on(task_id, reason, secrets=secrets)
 
     async def hint(self, task_id: str, text: str, by: str | None = None) -> None:
         await super().hint(task_id, text)

@@ -13,6 +13,7 @@ from replan.run.access.requests import (
     PauseRequest,
     QuestionAnswer,
     ReasonRequest,
+    ResumeRequest,
     SettleRequest,
     SignalRequest,
 )
@@ -25,6 +26,7 @@ router = calls_about("acting")
 _ENDS = problems("task-ended", "too-late", "task-held", "task-given-away", task=True, body=True)
 _NONE = ReasonRequest()
 _NO_PAUSE = PauseRequest()
+_NO_SECRETS = ResumeRequest()
 _NO_FORK = ForkRequest()
 _NO_JUDGE = JudgeRequest()
 
@@ -50,10 +52,18 @@ async def pause(
     return shown(await cases.pause(caller, task_id, request))
 
 
-@router.post("/tasks/{task_id}/resume", response_model=TaskView, responses=_ENDS)
-async def resume(caller: Signed, cases: Cases, task_id: p.TaskId, request: ReasonRequest = _NONE) -> Response:
-    """Have a task go on that is paused, or that nobody drives."""
-    return shown(await cases.resume(caller, task_id, request.reason))
+@router.post(
+    "/tasks/{task_id}/resume",
+    response_model=TaskView,
+    responses=problems(
+        "task-ended", "too-late", "task-held", "task-given-away", "secrets-missing", task=True, body=True
+    ),
+)
+async def resume(
+    caller: Signed, cases: Cases, task_id: p.TaskId, request: ResumeRequest = _NO_SECRETS
+) -> Response:
+    """Have a task go on that is paused, or that nobody drives; with the `secrets` that it waits for, if it does."""
+    return shown(await cases.resume(caller, task_id, request.reason, request.secrets))
 
 
 @router.post("/tasks/{task_id}/hint", response_model=TaskView, responses=_ENDS)

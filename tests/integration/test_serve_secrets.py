@@ -1,0 +1,97 @@
+"""Secrets that only the process had which took the request: after its end the task says that it waits for them, and goes on with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from access_world import Held
+from pydantic import SecretStr
+from service_here import Here, service_here
+from service_process import plan, step
+
+from replan.client import Client
+from replan.errors import SecretsMissing
+from replan.testing import FakeTool
+
+pytestmark = pytest.mark.anyio
+TOKEN = {"type": "object", "properties": {"token": {"type": "string", "format": "password"}}}
+BODY = {
+    **plan(step("a", "hold"), step("b", "login", "a", token="${metadata.token}")),
+    "task_id": "t",
+    "secrets": {"token": "s3cret-7f1a"},
+}
+
+
+def source() -> Held:
+    return Held({"login": FakeTool(output="in", effect="once", parameters=TOKEN)})
+
+
+async def left_behind(folder: Path) -> None:
+    """The task, begun by a service that has ended."""
+    tools = source()
+    async with service_here(folder, tools=[tools]) as first, asked(first) as http:
+        assert (await http.post("/tasks", json=BODY)).status_code == 202
+        await tools.entered.wait()
+
+
+def asked(here: Here) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(base_url=f"{here.url}/api/v1", timeout=30.0, trust_env=False)
+
+
+async def stands(http: httpx2.AsyncClient) -> dict[str, Any]:
+    """What it waits for, once its log says so."""
+    answer = await http.get("/tasks/t/result", params={"wait": 20})
+    assert (answer.status_code, answer.json()["task_status"]) == (409, "waiting"), answer.text
+    (found,) = (await http.get("/tasks/t")).json()["waiting_for"]
+    return dict(found)
+
+
+async def test_it_is_said_wherever_one_looks_what_the_task_waits_for(tmp_path: Path) -> None:
+    await left_behind(tmp_path)
+    async with service_here(tmp_path, tools=[source()]) as second, asked(second) as http:
+        found = await stands(http)
+        assert (found["kind"], found["secrets"]) == ("key", ["token"])
+        assert "submitting the same request once more" in found["text"]
+        (listed,) = (await http.get("/waiting")).json()["items"]
+        assert (listed["task_id"], listed["waiting_for"]) == ("t", found)
+        (told,) = await second.replan.service.cannot_go_on()
+        assert (told.task_id, told.kind) == ("t", "secrets")
+    async with service_here(tmp_path, tools=[source()]) as third, asked(third) as http:
+        last = (await http.get("/tasks/t")).json()["last_seq"]
+        assert await stands(http) == found
+        assert (await http.get("/tasks/t")).json()["last_seq"] == last, "it is said once"
+
+
+@pytest.mark.parametrize("way", ["resumed", "the same request", "by a client"])
+async def test_it_goes_on_at_once_with_what_is_given_again(tmp_path: Path, way: str) -> None:
+    await left_behind(tmp_path)
+    tools = source()
+    tools.let_go.set()
+    async with service_here(tmp_path, tools=[tools]) as second, asked(second) as http:
+        await stands(http)
+        match way:
+            case "resumed":
+                without = await http.post("/tasks/t/resume", json={})
+                assert (without.status_code, without.json()["secrets"]) == (409, ["token"])
+                wrong = await http.post("/tasks/t/resume", json={"secrets": {"password": "x"}})
+                assert (wrong.status_code, "it has: token" in wrong.json()["detail"]) == (422, True)
+                given = await http.post("/tasks/t/resume", json={"secrets": BODY["secrets"]})
+                assert given.status_code == 200, given.text
+            case "the same request":
+                assert (await http.post("/tasks", json=BODY)).json()["new"] is False
+            case _:
+                async with Client(second.url) as client:
+                    with pytest.raises(SecretsMissing) as missing:
+                        await client.hand_on("t")
+                    assert missing.value.names == ("token",)
+                    await client.hand_on("t", secrets={"token": SecretStr("s3cret-7f1a")})
+        done = await http.get("/tasks/t/result", params={"wait": 20})
+        assert done.json()["is_success"] is True, done.text
+        page = await http.get("/tasks/t/events?limit=500", headers={"accept": "application/json"})
+        assert "s3cret-7f1a" not in page.text
+    assert [call.parameters for call in tools.effects if call.tool_id == "login"] == [
+        {"token": "s3cret-7f1a"}
+    ]
