@@ -20,7 +20,7 @@ from replan.core.events import (
     TaskStarted,
     UnknownEvent,
 )
-from replan.errors import StoreBusy, StoreUnusable, TaskEnded
+from replan.errors import NotHeard, StoreBusy, StoreUnusable, TaskEnded
 from replan.ports import Appended, Claim, ModelReply, ModelRequest, ToolCall
 from replan.testing import MemoryStore, ScriptedModel, virtual_time
 from replan.tools.functions.context import current
@@ -579,11 +579,14 @@ def test_calls_of_tools_are_told_when_most_of_them_are_used(
 
 
 class SpokenInto(MemoryStore):
-    """A store whose end of a task is on its way for a while, and a person writes meanwhile."""
+    """A store whose first end of a task is on its way for a while, and a person writes meanwhile."""
+
+    spoken = False
 
     def append(self, claim: Claim, events: Sequence[AnyEvent], **more: Any) -> asyncio.Future[Appended]:
-        if not isinstance(events[-1], TERMINAL):
+        if not isinstance(events[-1], TERMINAL) or self.spoken:
             return super().append(claim, events, **more)
+        self.spoken = True
         written = super().append
         landed: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
 
@@ -594,7 +597,10 @@ class SpokenInto(MemoryStore):
             ):
                 await self.signal(claim.task_id, said, more["ts"])
             await asyncio.sleep(0.01)
-            landed.set_result(written(claim, events, **more).result())
+            try:
+                landed.set_result(written(claim, events, **more).result())
+            except NotHeard as error:
+                landed.set_exception(error)
 
         self.landing = asyncio.get_running_loop().create_task(land())
         return landed

@@ -32,7 +32,6 @@ from replan.core.events import (
     RoundCompleted,
     RoundStarted,
     TaskCancelled,
-    TaskCompleted,
     TaskResumed,
     TaskStarted,
     TaskTimedOut,
@@ -132,7 +131,6 @@ class Drive:
         "failed",
         "heard",
         "late",
-        "looked",
         "people",
         "run",
         "unread",
@@ -146,8 +144,6 @@ class Drive:
         run.hear = self._take_in
         self.heard = run.state.last_seq
         """Up to where people's signals have been taken in."""
-        self.looked = False
-        """Nobody has written anything up to where the task is about to end."""
         self.unread = False
         """What people have written last is of a kind that cannot be read here, as a newer release has: it keeps no end off."""
         self.drift: drift.Drift | None = None
@@ -276,7 +272,7 @@ class Drive:
                         await asyncio.sleep(0)
                 task.uncancel()
             if task.cancelling() > cancels:
-                # Not the task's end: what runs is cut off, as by a crash, and goes on at the next start.
+                # Not the task's end: what runs is cut off, and goes on at the next start as after a crash.
                 raise error if isinstance(error, asyncio.CancelledError) else asyncio.CancelledError
             await self._conclude(error, stopped=run.stopped or self.late)
         finally:
@@ -381,7 +377,7 @@ class Drive:
         if not run.state.ended and (error is not None or stopped or run.state.waiting is None):
             error = self.failed or error
             if stopped and self.failed is None:
-                self._record_stop()
+                await self._stop()
             elif isinstance(error, StoreError):
                 raise error
             elif isinstance(error, HandedOver):
@@ -392,17 +388,28 @@ class Drive:
             elif isinstance(error, Halted):
                 run.record(TaskWaiting(reason=str(error), until_resumed=True, because=error.because))
             elif error is not None:
-                close_running(run)
-                run.record(failed_with(run.state, self._failure(error)))
+                await self._fail_with(error)
         await run.settle()  # an end that cannot be written is none
 
-    def _record_stop(self) -> None:
+    async def _fail_with(self, error: BaseException) -> None:
+        """End with an error of the loop, or with a limit that was reached; or, if people have said something meanwhile, go on once more,
+        as where it was heard before."""
+        run, heard = self.run, self.heard
+        if self.failed is None:
+            await self._take_in()
+            self.again = self.heard != heard
+        if not self.again:
+            closed, now = running_closed(run), run.now()
+            for event in closed:  # the end tells of them, and where there is none they have not been
+                apply(run.state, event, now, run.state.round)
+            end = failed_with(run.state, self._failure(error))
+            self.again = not await self._ended(*closed, end, taken=len(closed))
+
+    async def _stop(self) -> None:
         run = self.run
-        if run.state.cancel is not None:
-            close_running(run)
-            run.record(TaskCancelled(failure=with_account(run.state, explain.cancelled(run.state))))
-            return
-        if self.cut_off and not self.late:  # what ran is taken up as after a crash
+        if (
+            run.state.cancel is None and self.cut_off and not self.late
+        ):  # what ran is taken up as after a crash
             self.again = run.state.pause is None
             if not self.again:
                 close_asked(run)
@@ -411,9 +418,15 @@ class Drive:
         limit = run.state.policy.budget.task_timeout_secs or 0.0
         reason = explain.timed_out(run.state, limit).reason  # says what had not finished
         close_running(run)
-        failure = explain.timed_out(run.state, limit)
-        failure = failure.model_copy(update={"reason": reason})
-        run.record(TaskTimedOut(failure=with_account(run.state, failure)))
+        while not await self._ended(self._stopped(limit, reason)):
+            pass  # by what has been said meanwhile, it may have been cancelled
+
+    def _stopped(self, limit: float, reason: str) -> AnyEvent:
+        state = self.run.state
+        if state.cancel is not None:
+            return TaskCancelled(failure=with_account(state, explain.cancelled(state)))
+        failure = explain.timed_out(state, limit).model_copy(update={"reason": reason})
+        return TaskTimedOut(failure=with_account(state, failure))
 
     def _failure(self, error: BaseException) -> Failure:
         state = self.run.state
@@ -482,36 +495,30 @@ class Drive:
                     if run.state.waiting is None and decide(run.state) == wait:
                         raise RuntimeError(f"nobody is asked, and still it waits: {reason}")
                 case Finish(event):
-                    if not isinstance(event, TaskCompleted):
-                        return self._end(event)
-                    if run.unheard and not self.looked:
-                        return self._look()
-                    close_running(run)
-                    if run.state.round:
-                        run.record(RoundCompleted(round=run.state.round))
-                    run.record(event)
-                    return run.settle()
+                    return self._finish(event)
                 case other:
                     assert_never(other)
         return None
 
-    async def _end(self, event: AnyEvent) -> None:
-        """End without success, if people have written nothing that was not heard: a retry that was promised comes before the end that it
-        would prevent."""
-        run, heard = self.run, self.heard
+    async def _finish(self, event: AnyEvent) -> None:
+        """End as was decided, if people have written nothing that was not heard: else it is decided anew."""
+        run = self.run
         events = running_closed(run)
         if run.state.round:
             events.append(RoundCompleted(round=run.state.round))
-        if not await run.end(*events, event, heard=None if self.unread else heard):
-            await self._take_in()
-            self.unread = self.heard == heard
+        await self._ended(*events, event)
 
-    async def _look(self) -> None:
-        """Take in what people may have written just now."""
-        await self.run.settle()
-        heard = self.heard
+    async def _ended(self, *events: AnyEvent, taken: int = 0) -> bool:
+        """End with these, if people have written nothing that was not heard: what they were promised comes before the end that it would
+        prevent. Else that is taken in, and nothing of them recorded. Every end is written here."""
+        run, heard = self.run, self.heard
+        if await run.end(
+            *events, heard=None if self.unread or self.failed is not None else heard, taken=taken
+        ):
+            return True
         await self._take_in()
-        self.looked = self.heard == heard
+        self.unread = self.heard == heard
+        return False
 
     def _allow_round(self) -> None:
         state = self.run.state

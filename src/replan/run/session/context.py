@@ -40,11 +40,13 @@ class Batch:
         "awaited",
         "done",
         "due",
+        "ends",
         "events",
         "flushed",
         "heard",
         "refused",
         "round",
+        "taken",
         "ts",
         "waiters",
     )
@@ -61,15 +63,19 @@ class Batch:
         """Somebody is about to wait for it, and will send it off."""
         self.flushed = False
         self.done = False
+        self.ends: list[Recorded] = []
+        """With which the task ends: they come behind the others, and are in the state once they are in the log."""
+        self.taken = 0
+        """So many of these are in the state already."""
         self.heard: int | None = None
-        """Of an end: it holds if people have written nothing after that, and is in the state once it is in the log."""
+        """It is written if people have written nothing after that."""
         self.refused = False
         """They had."""
 
     def land(self) -> None:
         """It is in the log, or never will be: whoever still holds it keeps nothing of it."""
         self.done = True
-        self.events = _NO_EVENTS
+        self.events = self.ends = _NO_EVENTS
         self.artifacts = _NO_ARTIFACTS
 
 
@@ -258,19 +264,21 @@ class Run:
         """For a late answer after the end: it is nobody's any more."""
         return StaleWriter(f"the drive of task {self.task_id!r} has ended")
 
-    async def end(self, *events: Recorded, heard: int | None) -> bool:
-        """Record these events, with which the task ends: they are in the state once they are in the log.
+    async def end(self, *events: Recorded, heard: int | None, taken: int = 0) -> bool:
+        """Record these events, with which the task ends: they are in the state once they are in the log, in one append with what was
+        recorded before.
 
-        `heard`: only if people have written nothing after that; else False, and nothing of it is recorded.
+        `heard`: only if people have written nothing after that; else False, and nothing of them is recorded. `taken`: so many of them
+        are in the state already, which is then another than that of the log: where they are not recorded, it is to be read anew.
         """
         if self.broken is not None:
             raise self.broken.with_traceback(None)
         if self.closed or self.state.outcome is not None or self._end is not None:
             raise self._is_over()
-        if self._batch is not None:
+        if self._batch is not None and self._batch.round != self.state.round:
             self._flush()
-        self._end = self._batch = batch = Batch(self.now(), self.state.round)
-        batch.heard, batch.events = heard, [*self._masked(events)]
+        self._end = self._batch = batch = self._batch or Batch(self.now(), self.state.round)
+        batch.heard, batch.ends, batch.taken = heard, [*self._masked(events)], taken
         await self.durable(batch)
         return not batch.refused
 
@@ -332,26 +340,13 @@ class Run:
         self._flying.append(batch)
         try:
             try:
-                future = self.parts.store.append(
-                    self.claim,
-                    batch.events,
-                    ts=batch.ts,
-                    round=batch.round,
-                    artifacts=batch.artifacts,
-                    heard=batch.heard,
-                )
+                future = self._append(batch)
             except (
                 PydanticSerializationError
             ):  # half a surrogate pair in some text: better a replaced sign than no log
                 batch.events = [_storable(event) for event in spelled_out(batch.events)]
-                future = self.parts.store.append(
-                    self.claim,
-                    batch.events,
-                    ts=batch.ts,
-                    round=batch.round,
-                    artifacts=batch.artifacts,
-                    heard=batch.heard,
-                )
+                batch.ends = [_storable(event) for event in spelled_out(batch.ends)]
+                future = self._append(batch)
         except Exception as error:  # noqa: BLE001 - an event that cannot be written breaks the run, whatever it was
             self._fail(batch, error)
             return
@@ -361,6 +356,16 @@ class Run:
             future.told = partial(self._landed, batch)
         else:
             future.add_done_callback(partial(self._landed, batch))
+
+    def _append(self, batch: Batch) -> asyncio.Future[Appended]:
+        return self.parts.store.append(
+            self.claim,
+            [*batch.events, *batch.ends] if batch.ends else batch.events,
+            ts=batch.ts,
+            round=batch.round,
+            artifacts=batch.artifacts,
+            heard=batch.heard,
+        )
 
     def _landed(self, batch: Batch, future: asyncio.Future[Appended]) -> None:
         if future.cancelled():
@@ -385,13 +390,23 @@ class Run:
 
     def _has_ended(self, batch: Batch) -> None:
         self._end = None
-        for event in batch.events:
+        for event in batch.ends[batch.taken :]:
             apply(self.state, event, batch.ts, batch.round)
+        batch.events += batch.ends
         self.parts.feed.ended(self.task_id)
 
+    def _refuse_end(self, batch: Batch) -> None:
+        """People have written something: what was recorded before the end goes to the log without it."""
+        self._end, self._batch = None, batch
+        batch.refused, batch.flushed, batch.heard, batch.ends = True, False, None, []
+        self._flush()
+
     def _fail(self, batch: Batch, error: BaseException) -> None:
-        batch.land()
         self._flying.remove(batch)
+        if batch is self._end and isinstance(error, NotHeard) and batch.events:
+            self._refuse_end(batch)
+            return
+        batch.land()
         if batch is self._end:
             self._end = None
             if isinstance(error, NotHeard):

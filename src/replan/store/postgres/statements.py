@@ -32,10 +32,10 @@ APPEND_HEARD = APPEND.replace(" AND NOT ended", " AND NOT ended AND last_signal 
 
 APPEND_MANY = """WITH w AS (
  SELECT * FROM unnest(%(tasks)s::text[], %(epochs)s::bigint[], %(ks)s::bigint[], %(ns)s::int[], %(updateds)s::float8[],
-  %(statuses)s::text[], %(endss)s::bool[]) AS w(task_id, epoch, k, n, updated, status, ends)),
+  %(statuses)s::text[], %(endss)s::bool[], %(heards)s::bigint[]) AS w(task_id, epoch, k, n, updated, status, ends, heard)),
 l AS MATERIALIZED (
  SELECT t.id, t.last_seq AS before, w.* FROM task t JOIN w ON t.task_id = w.task_id AND t.epoch = w.epoch
- WHERE t.last_append = w.k - 1 AND NOT t.ended ORDER BY t.id FOR UPDATE OF t),
+ WHERE t.last_append = w.k - 1 AND NOT t.ended AND (w.heard IS NULL OR t.last_signal <= w.heard) ORDER BY t.id FOR UPDATE OF t),
 u AS (
  UPDATE task SET last_seq = l.before + l.n, last_append = l.k, append_seq = l.before + l.n, updated = l.updated,
   status = coalesce(l.status, task.status), ended = l.ends FROM l WHERE task.id = l.id),

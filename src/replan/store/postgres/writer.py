@@ -81,7 +81,7 @@ class _Entry:
     @property
     def alone(self) -> bool:
         """It does not go out in one statement with those of other tasks."""
-        return self.heard is not None or any(add.artifacts for add in self.adds)
+        return any(add.artifacts for add in self.adds)
 
     @property
     def status(self) -> str | None:
@@ -455,6 +455,7 @@ def _many(entries: list[_Entry]) -> Params:
         "updateds": [entry.adds[-1].ts for entry in entries],
         "statuses": [entry.status for entry in entries],
         "endss": [entry.adds[-1].ends for entry in entries],
+        "heards": [entry.heard for entry in entries],
         "owners": _joined(
             [entry.claim.task_id for entry, one in zip(entries, columns, strict=True) for _ in one[0]]
         ),
