@@ -161,6 +161,15 @@ class TaskResumed(Event):
     """It may be what ends the process, and goes on beside another of which that is so."""
 
 
+class TaskLeft(Event):
+    """Whoever drove it has let go of it in good order, between two calls or in the middle of one, as the process was to end."""
+
+    type: Literal["task_left"] = "task_left"
+    driver: str = ""
+    optional: Literal[True] = True
+    """A release that does not know of it goes on with the task."""
+
+
 class RoundStarted(Event):
     type: Literal["round_started"] = "round_started"
     round: int
@@ -780,6 +789,7 @@ KnownEvent: TypeAlias = (
     | ForkMade
     | TaskStarted
     | TaskResumed
+    | TaskLeft
     | RoundStarted
     | LlmCallStarted
     | LlmToken
@@ -839,6 +849,7 @@ _TOLD = (
     LlmToken,
     LlmCallCompleted,
     ExecutionMode,
+    TaskLeft,
     PlanRejected,
     StepProgress,
     ProgressUpdate,

@@ -32,6 +32,7 @@ from replan.core.events import (
     RoundCompleted,
     RoundStarted,
     TaskCancelled,
+    TaskLeft,
     TaskResumed,
     TaskStarted,
     TaskTimedOut,
@@ -273,6 +274,7 @@ class Drive:
                 task.uncancel()
             if task.cancelling() > cancels:
                 # Not the task's end: what runs is cut off, and goes on at the next start as after a crash.
+                self._leave()
                 raise error if isinstance(error, asyncio.CancelledError) else asyncio.CancelledError
             await self._conclude(error, stopped=run.stopped or self.late)
         finally:
@@ -366,6 +368,13 @@ class Drive:
         )  # fmt: skip
         self.run.record(resumed)
 
+    def _leave(self) -> None:
+        """Say that this drive did not end by the task."""
+        run = self.run
+        if run.state.waiting is None:
+            with contextlib.suppress(StoreError):  # it is over, or an end is on its way
+                run.record(TaskLeft(driver=run.parts.driver))
+
     # ── ends ──
 
     async def _conclude(self, error: BaseException | None, *, stopped: bool) -> None:
@@ -381,7 +390,7 @@ class Drive:
             elif isinstance(error, StoreError):
                 raise error
             elif isinstance(error, HandedOver):
-                pass  # it stays as it is
+                self._leave()  # else it stays as it is
             elif isinstance(error, ModelAway):
                 await run.settle()
                 raise error

@@ -119,6 +119,7 @@ SAMPLES: list[AnyEvent] = [
     e.ApprovalResolved(approval_id="a", approved=False, reason="no", by="Ann"),
     e.QuestionAsked(question_id="q", kind="outcome", text="did it?", call_key="k.1", step_id="send"),
     e.QuestionAnswered(question_id="q", answer="yes", happened=True, output=[1]),
+    e.TaskLeft(driver="d"),
     e.VersionsChanged(
         before="1",
         made_with=Versions.of(

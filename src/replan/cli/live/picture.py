@@ -295,6 +295,7 @@ _HANDLERS: dict[type, Any] = {
     e.PlanGenerated: PictureState._planned,
     e.PlanUpdated: PictureState._updated,
     e.VersionsChanged: PictureState._tell,
+    e.TaskLeft: PictureState._tell,
     e.StepReflected: PictureState._reflected,
     e.StepRepaired: PictureState._repaired,
     e.OverallReflectionTriggered: PictureState._reflecting,

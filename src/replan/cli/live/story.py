@@ -59,6 +59,8 @@ def sentence(event: e.AnyEvent) -> str | None:
             return f"plan {event.plan.version}: {event.diff.words() or 'no steps'}"
         case e.VersionsChanged():
             return _versions(event)
+        case e.TaskLeft():
+            return "its process ends in good order: another one goes on with it"
         case e.CallFailed(retry_in_secs=float() as secs) if event.error.kind != "cancelled":
             return (
                 f"{_place(event)} ({event.tool_id}) failed: {event.error.message}; retrying in {secs:.3g} s "

@@ -19,6 +19,8 @@ from replan.core.state.task import State
 from replan.core.trace import SETTING, parent_of
 from replan.core.types import JsonObject, StepId, Usage, shared
 
+MOST_LEFT = 200
+"""So often in its life a task may be let go of without that being held against it."""
 _NOTHING: JsonObject = {}
 """Shared by all states: nobody writes into what was submitted."""
 
@@ -66,6 +68,15 @@ def _resumed(state: State, event: e.TaskResumed, ts: float) -> None:
         state.waiting = None  # its time has come, or somebody looks again whether it has
     if state.cancel is not None and state.cancel.until_resumed:
         state.cancel = None
+
+
+def _left(state: State, event: e.TaskLeft, ts: float) -> None:
+    """The next time that it is taken up is not held against it; more often than that, what ends its processes may be the task after all."""
+    if state.left < MOST_LEFT:
+        state.left += 1
+        state.fruitless -= 1
+        for call in state.running_calls():
+            call.alone = False
 
 
 def _round(state: State, event: e.RoundStarted, ts: float) -> None:
@@ -263,6 +274,7 @@ HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
     e.TaskSubmitted: _submitted,
     e.TaskStarted: _started,
     e.TaskResumed: _resumed,
+    e.TaskLeft: _left,
     e.RoundStarted: _round,
     e.LlmCallStarted: _llm_started,
     e.LlmCallCompleted: _llm_completed,

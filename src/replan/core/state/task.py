@@ -125,7 +125,10 @@ class State:
     """The `once` calls of each tool that were begun, in their order."""
     resumed: bool = False
     fruitless: int = 0
-    """How often it was taken up again since anything of it came to an end; -1: it came to wait, so that the next time is the first."""
+    """How often it was taken up again since anything of it came to an end, less the times that it was let go of in good order; -1: it came
+    to wait, so that the next time is the first."""
+    left: int = 0
+    """How often it was let go of in good order: that it was taken up again after that counts for nothing."""
     beside: bool = False
     """Other tasks that may end the process go on beside it."""
     said_in_clear: bool = field(default=False, compare=False, repr=False)
