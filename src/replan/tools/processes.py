@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from replan.core.words import in_digits
 from replan.errors import ToolCallError
@@ -213,8 +213,7 @@ def _done(future: asyncio.Future[None]) -> None:
 
 def _feed(transport: asyncio.SubprocessTransport, data: bytes) -> None:
     """Give it its input; it need not read it."""
-    pipe = transport.get_pipe_transport(0)
-    assert isinstance(pipe, asyncio.WriteTransport)
+    pipe = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))  # of other loops it is no subclass
     if data:
         pipe.write(data)
     pipe.close()  # when all is written

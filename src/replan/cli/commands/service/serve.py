@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from replan.app import Replan
-    from replan.config import Settings
 
 GRACE_SECS = 20.0
 
@@ -101,9 +100,7 @@ def serve(
     )
     with own_stdout() as out:
         beside = _for_workers(tools, model, endpoint, config, db, log_level, log_format)
-        loop.run(
-            _serve(replan, out, host, port, grpc_port, grace, workers, beside, json=json), _loop_for(settings)
-        )
+        loop.run(_serve(replan, out, host, port, grpc_port, grace, workers, beside, json=json), _new_loop())
         log_lines.log.info("stopped")
 
 
@@ -125,15 +122,13 @@ def _for_workers(
     return made + [part for name, value in given.items() if value is not None for part in (name, str(value))]
 
 
-def _loop_for(settings: Settings) -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, where it is there and no tool runs here: under it, a program that cannot be started looks like one that was."""
-    if settings.engine.kind == "local":
-        return None
+def _new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The service's own kind of loop, where what it is made of is there."""
     try:
-        import uvloop
+        from replan.server.loop import ServiceLoop
     except ImportError:
         return None
-    return uvloop.new_event_loop
+    return ServiceLoop
 
 
 def need_packages() -> None:
