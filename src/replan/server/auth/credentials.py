@@ -30,10 +30,15 @@ class Credentials(NamedTuple):
         """Of the headers or metadata. One that is sent twice is not what either was (RFC 9110, 5.3): nobody guesses which counts."""
         found: dict[str, list[str]] = {}
         for name, value in sent:
-            if (known := _plain(name).lower()) in ("authorization", "x-api-key", "traceparent"):
+            if (known := _KNOWN.get(name.lower())) is not None:
                 found.setdefault(known, []).append(_plain(value))
         given = {name: ", ".join(values) for name, values in found.items()}
         return Credentials(given.get("authorization"), given.get("x-api-key"), peer, given.get("traceparent"))
+
+
+_KNOWN: dict[str | bytes, str] = {
+    form: name for name in ("authorization", "x-api-key", "traceparent") for form in (name, name.encode())
+}
 
 
 def _plain(text: str | bytes) -> str:

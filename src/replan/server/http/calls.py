@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
+from fastapi.dependencies.utils import request_params_to_args
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic_core import to_json
@@ -21,7 +23,6 @@ from replan.server.problems import LEAVING, MISFIT, NOT_JSON, WRONG_MEDIA, Probl
 from replan.server.shared import Shared
 
 ROOT = "/api/v1"
-_CALLER = "replan.caller"
 _READ_BESIDE = 65_536
 """Bytes of a body from which on it is read beside the event loop."""
 
@@ -31,26 +32,25 @@ def shared_of(request: Request) -> Shared:
     return found
 
 
-async def _caller(request: Request) -> Caller:
-    found: Caller = request.scope[_CALLER]
-    return found
-
-
-async def _use_cases(request: Request) -> UseCases:
-    return shared_of(request).use_cases
-
-
-Signed = Annotated[Caller, Depends(_caller)]
-Cases = Annotated[UseCases, Depends(_use_cases)]
-
-
 def credentials_of(request: Request) -> Credentials:
     client = request.client
     return Credentials.of(request.headers.raw, "" if client is None else client.host)
 
 
-class _Strict(Request):
+class Call(Request):
+    """A call of somebody who is known. One parameter of a route, where a dependency for each of these would cost as much as the answer."""
+
+    def __init__(self, request: Request, shared: Shared, caller: Caller) -> None:
+        super().__init__(request.scope, request.receive)
+        self.shared = shared
+        self.caller = caller
+
+    @property
+    def cases(self) -> UseCases:
+        return self.shared.use_cases
+
     async def json(self) -> Any:
+        """Its body, read strictly."""
         body = await self.body()
         try:
             if len(body) > _READ_BESIDE:
@@ -73,8 +73,8 @@ class SignedRoute(APIRoute):
     """A route for callers who are known."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
         takes = self.body_field is not None
+        handle = super().get_route_handler() if takes else self._by_its_address()
         names = set(_in_query(self.dependant))
 
         async def signed(request: Request) -> Response:
@@ -83,16 +83,40 @@ class SignedRoute(APIRoute):
                 raise Refused(
                     Problem(LEAVING, "the service is about to end: try again in a moment", retry_after=1.0)
                 )
-            request.scope[_CALLER] = await shared.signed(credentials_of(request))
-            if unknown := sorted(request.query_params.keys() - names):
-                there = f"there are {', '.join(sorted(names))}" if names else "this call takes none"
-                raise Refused(Problem(MISFIT, f"query.{unknown[0][:100]}: there is no such name; {there}"))
-            if not takes:
-                return await handle(request)
-            _check_media(request)
-            return await handle(_Strict(request.scope, request.receive))
+            call = Call(request, shared, await shared.signed(credentials_of(request)))
+            if request.scope["query_string"]:
+                _check_names(call, names)
+            if takes:
+                _check_media(call)
+            return await handle(call)
 
         return signed
+
+    def _by_its_address(self) -> Callable[[Any], Coroutine[Any, Any, Response]]:
+        """Calls the endpoint with what the address and the headers give, which is all that it takes.
+
+        FastAPI's own way provides for bodies, dependencies, cookies and what is returned, and costs twice of what such a call does.
+        """
+        declared, endpoint = self.dependant, self.endpoint
+        assert not declared.dependencies + declared.cookie_params + declared.body_params
+        path, query, headers = declared.path_params, declared.query_params, declared.header_params
+        named = declared.request_param_name
+
+        async def handle(call: Call) -> Response:
+            values, faults = request_params_to_args(path, call.path_params)
+            for fields, given in ((query, "query_params"), (headers, "headers")):
+                if fields:
+                    found, wrong = request_params_to_args(fields, getattr(call, given))
+                    values.update(found)
+                    faults += wrong
+            if faults:
+                raise RequestValidationError(faults)
+            if named is not None:
+                values[named] = call
+            answer: Response = await endpoint(**values)
+            return answer
+
+        return handle
 
 
 def calls_about(tag: str, *, prefix: str = ROOT, signed: bool = True, listed: bool = True) -> APIRouter:
@@ -104,6 +128,12 @@ def calls_about(tag: str, *, prefix: str = ROOT, signed: bool = True, listed: bo
         include_in_schema=listed,
         generate_unique_id_function=lambda route: route.name,
     )
+
+
+def _check_names(request: Request, names: set[str]) -> None:
+    if unknown := sorted(request.query_params.keys() - names):
+        there = f"there are {', '.join(sorted(names))}" if names else "this call takes none"
+        raise Refused(Problem(MISFIT, f"query.{unknown[0][:100]}: there is no such name; {there}"))
 
 
 def _check_media(request: Request) -> None:

@@ -10,6 +10,9 @@ from replan.server.auth.exposure import Hosts, page_fits
 from replan.server.http.problems import answer_of
 from replan.server.problems import WRONG_HOST, WRONG_ORIGIN, Problem
 
+_LOOKED_AT = frozenset({b"host", b"origin"})
+_MOST_KNOWN = 64
+
 
 class OnlyOwnHosts:
     """A page must not reach the service by a name of its own that leads here, nor by a request that asks the browser for no leave."""
@@ -18,12 +21,25 @@ class OnlyOwnHosts:
         self._app = app
         self._server = server
         self._hosts = Hosts.of(server)
+        self._good: set[bytes] = set()
+        """Names that it was called by lately, and that are its own."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (problem := self._problem(Headers(scope=scope))) is not None:
+        if scope["type"] == "http" and (problem := self._looked_at(scope)) is not None:
             await answer_of(problem)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    def _looked_at(self, scope: Scope) -> Problem | None:
+        """One host that is known, and no page: as most calls are."""
+        said = [pair for pair in scope["headers"] if pair[0] in _LOOKED_AT]
+        host = said[0][1] if len(said) == 1 and said[0][0] == b"host" else None
+        if host in self._good:
+            return None
+        problem = self._problem(Headers(scope=scope))
+        if problem is None and host is not None and len(self._good) < _MOST_KNOWN:
+            self._good.add(host)
+        return problem
 
     def _problem(self, headers: Headers) -> Problem | None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")

@@ -39,6 +39,38 @@ def around(app: ASGIApp, shared: Shared) -> ASGIApp:
     return Named(app if shared.metrics is None else Counted(app, shared.metrics))
 
 
+class Answer:
+    """What has been seen of the answer to a call, by the one who stands at the door; whoever stands around the call asks it."""
+
+    __slots__ = ("_header", "_send", "begun", "headers", "status", "whole")
+
+    def __init__(self, send: Send, header: tuple[bytes, bytes]) -> None:
+        """`header`: one more, for all answers."""
+        self._send = send
+        self._header = header
+        self.begun = False
+        self.whole = False
+        self.status = 500
+        self.headers: list[tuple[bytes, bytes]] = []
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun, self.status = True, message["status"]
+            self.headers = message["headers"] = [*message.get("headers", ()), self._header]
+        elif not message.get("more_body", False):
+            self.whole = True
+        await self._send(message)
+
+    @property
+    def streamed(self) -> bool:
+        return any(name == b"content-type" and b"event-stream" in value for name, value in self.headers)
+
+
+def _answer(scope: Scope) -> Answer:
+    found: Answer = scope["replan.answer"]
+    return found
+
+
 class Named:
     """Gives each call an id, the caller's own where it has sent one, and has it in the answer."""
 
@@ -48,26 +80,14 @@ class Named:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode(
-            "latin-1"
-        )
-        named = named_call(given)
+        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+        named = named_call(given.decode("latin-1"))
         scope["replan.send"] = send  # for streams, whose every piece would go through all that is around them
-        header = (b"x-request-id", named.encode())
-        whole = False
-
-        async def sending(message: Message) -> None:
-            nonlocal whole
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), header]
-            else:
-                whole = not message.get("more_body", False)
-            await send(message)
-
+        answer = scope["replan.answer"] = Answer(send, (b"x-request-id", named.encode()))
         try:
-            await self.app(scope, receive, sending)
+            await self.app(scope, receive, answer.send)
         except Exception:
-            if not whole:  # else it is answered and logged
+            if not answer.whole:  # else it is answered and logged
                 raise
         return None
 
@@ -82,22 +102,14 @@ class Counted:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        began, status, streamed = time.perf_counter(), 500, False
-
-        async def sending(message: Message) -> None:
-            nonlocal status, streamed
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                streamed = any(b"event-stream" in value for _, value in message.get("headers", ()))
-            await send(message)
-
+        began = time.perf_counter()
         try:
-            await self.app(scope, receive, sending)
+            await self.app(scope, receive, send)
         finally:
-            route = getattr(scope.get("route"), "path", "none").removeprefix(ROOT)
+            route, answer = getattr(scope.get("route"), "path", "none").removeprefix(ROOT), _answer(scope)
             secs = time.perf_counter() - began
             method = scope["method"] if scope["method"] in _METHODS else "other"
-            self._metrics.answered(method, route, status, secs, streamed=streamed)
+            self._metrics.answered(method, route, answer.status, secs, streamed=answer.streamed)
 
 
 class Bounded:
@@ -140,18 +152,11 @@ class InTime:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"].endswith(self._patient):
             return await self.app(scope, receive, send)
-        begun = False
-
-        async def sending(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
         try:
             async with asyncio.timeout(self._secs) as limit:
-                await self.app(scope, receive, sending)
+                await self.app(scope, receive, send)
         except TimeoutError:
-            if begun or not limit.expired():
+            if _answer(scope).begun or not limit.expired():
                 raise
             told = f"no answer within {in_digits(self._secs)} s ([server] request_timeout_secs); what was asked for may yet be done"
             await answer_of(Problem(TIMED_OUT, told))(scope, receive, send)
@@ -164,7 +169,7 @@ class Compressed:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or "gzip" not in Headers(scope=scope).get("accept-encoding", ""):
+        if scope["type"] != "http" or not _takes_gzip(scope):
             return await self.app(scope, receive, send)
         begun: Message | None = None
 
@@ -183,6 +188,10 @@ class Compressed:
             return await send(message)
 
         return await self.app(scope, receive, sending)
+
+
+def _takes_gzip(scope: Scope) -> bool:
+    return any(name == b"accept-encoding" and b"gzip" in value for name, value in scope["headers"])
 
 
 async def _packed(start: Message, message: Message) -> tuple[Message, Message]:

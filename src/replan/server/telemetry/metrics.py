@@ -146,6 +146,10 @@ class Metrics:
         )  # fmt: skip
         oldest.set_function(self._oldest)
         self._counted = lru_cache(maxsize=256)(lambda kind: self.events.labels(kind))
+        self._requested = lru_cache(maxsize=1_024)(
+            lambda method, route, status: self.requests.labels(method, route, str(status))
+        )
+        self._took = lru_cache(maxsize=256)(self.request_secs.labels)
         self._reflecting: set[str] = set()
         """Tasks under way that were reflected on."""
         self._begun: dict[str, float] = {}
@@ -159,9 +163,9 @@ class Metrics:
 
     def answered(self, method: str, route: str, status: int, secs: float, *, streamed: bool) -> None:
         """A call of the HTTP API. `route`: as it is declared, which names no task."""
-        self.requests.labels(method, route, str(status)).inc()
+        self._requested(method, route, status).inc()
         if not streamed:
-            self.request_secs.labels(method, route).observe(secs)
+            self._took(method, route).observe(secs)
 
     def called(self, method: str, code: str, secs: float, *, streamed: bool) -> None:
         """A call of the gRPC API."""

@@ -18,7 +18,7 @@ from replan.run.access.requests import (
     SignalRequest,
 )
 from replan.run.access.views import Submitted, TaskView
-from replan.server.http.calls import Cases, Signed, calls_about, shown
+from replan.server.http.calls import Call, calls_about, shown
 from replan.server.http.openapi import problems
 from replan.server.http.routes import parameters as p
 
@@ -39,17 +39,15 @@ class Told(BaseModel):
 
 
 @router.post("/tasks/{task_id}/cancel", response_model=TaskView, responses=_ENDS)
-async def cancel(caller: Signed, cases: Cases, task_id: p.TaskId, request: ReasonRequest = _NONE) -> Response:
+async def cancel(call: Call, task_id: p.TaskId, request: ReasonRequest = _NONE) -> Response:
     """Ask for the task's end. What runs may come to its end; its last event says that it is cancelled."""
-    return shown(await cases.cancel(caller, task_id, request.reason))
+    return shown(await call.cases.cancel(call.caller, task_id, request.reason))
 
 
 @router.post("/tasks/{task_id}/pause", response_model=TaskView, responses=_ENDS)
-async def pause(
-    caller: Signed, cases: Cases, task_id: p.TaskId, request: PauseRequest = _NO_PAUSE
-) -> Response:
+async def pause(call: Call, task_id: p.TaskId, request: PauseRequest = _NO_PAUSE) -> Response:
     """Have the task begin nothing more until it is resumed; `now` cuts off what runs."""
-    return shown(await cases.pause(caller, task_id, request))
+    return shown(await call.cases.pause(call.caller, task_id, request))
 
 
 @router.post(
@@ -59,30 +57,25 @@ async def pause(
         "task-ended", "too-late", "task-held", "task-given-away", "secrets-missing", task=True, body=True
     ),
 )
-async def resume(
-    caller: Signed, cases: Cases, task_id: p.TaskId, request: ResumeRequest = _NO_SECRETS
-) -> Response:
+async def resume(call: Call, task_id: p.TaskId, request: ResumeRequest = _NO_SECRETS) -> Response:
     """Have a task go on that is paused, or that nobody drives; with the `secrets` that it waits for, if it does."""
-    return shown(await cases.resume(caller, task_id, request.reason, request.secrets))
+    return shown(await call.cases.resume(call.caller, task_id, request.reason, request.secrets))
 
 
 @router.post("/tasks/{task_id}/hint", response_model=TaskView, responses=_ENDS)
 async def hint(
-    caller: Signed,
-    cases: Cases,
+    call: Call,
     task_id: p.TaskId,
     request: HintRequest,
 ) -> Response:
     """Tell whoever plans next something: it is heard at the next reflection or plan."""
-    return shown(await cases.hint(caller, task_id, request))
+    return shown(await call.cases.hint(call.caller, task_id, request))
 
 
 @router.post("/tasks/{task_id}/judge", response_model=TaskView, responses=_ENDS)
-async def judge(
-    caller: Signed, cases: Cases, task_id: p.TaskId, request: JudgeRequest = _NO_JUDGE
-) -> Response:
+async def judge(call: Call, task_id: p.TaskId, request: JudgeRequest = _NO_JUDGE) -> Response:
     """Have what was done judged anew."""
-    return shown(await cases.judge(caller, task_id, request))
+    return shown(await call.cases.judge(call.caller, task_id, request))
 
 
 @router.post(
@@ -91,9 +84,9 @@ async def judge(
     response_model=Submitted,
     responses=problems("task-exists", "plan-invalid", "too-many", "task-given-away", task=True, body=True),
 )
-async def fork(caller: Signed, cases: Cases, task_id: p.TaskId, request: ForkRequest = _NO_FORK) -> Response:
+async def fork(call: Call, task_id: p.TaskId, request: ForkRequest = _NO_FORK) -> Response:
     """Go on from an event of the task in a new one, with another plan or a hint; what was done stays done."""
-    made = await cases.fork(caller, task_id, request)
+    made = await call.cases.fork(call.caller, task_id, request)
     return shown(made, 202, {"location": f"/api/v1/tasks/{made.task_id}"})
 
 
@@ -103,14 +96,13 @@ async def fork(caller: Signed, cases: Cases, task_id: p.TaskId, request: ForkReq
     responses=problems("no-such-part", "task-ended", "answered-before", task=True, body=True),
 )
 async def approve(
-    caller: Signed,
-    cases: Cases,
+    call: Call,
     task_id: p.TaskId,
     approval_id: p.PartId,
     request: ApprovalAnswer,
 ) -> Response:
     """Yes or no to a call that waits. A yes gives the `hash` of the call as `GET /waiting` has shown it."""
-    return shown(await cases.approve(caller, task_id, approval_id, request))
+    return shown(await call.cases.approve(call.caller, task_id, approval_id, request))
 
 
 @router.post(
@@ -119,25 +111,23 @@ async def approve(
     responses=problems("no-such-part", "task-ended", "answered-before", task=True, body=True),
 )
 async def answer(
-    caller: Signed,
-    cases: Cases,
+    call: Call,
     task_id: p.TaskId,
     question_id: p.PartId,
     request: QuestionAnswer,
 ) -> Response:
     """Answer a question of a task that waits for a person."""
-    return shown(await cases.answer(caller, task_id, question_id, request))
+    return shown(await call.cases.answer(call.caller, task_id, question_id, request))
 
 
 @router.post("/tasks/{task_id}/signals", response_model=Told, responses=_ENDS)
 async def signal(
-    caller: Signed,
-    cases: Cases,
+    call: Call,
     task_id: p.TaskId,
     request: SignalRequest,
 ) -> Response:
     """Tell a task what it waits for from outside, by the token that it has given out."""
-    return shown(Told(new=await cases.signal(caller, task_id, request)))
+    return shown(Told(new=await call.cases.signal(call.caller, task_id, request)))
 
 
 @router.post(
@@ -145,9 +135,9 @@ async def signal(
     response_model=TaskView,
     responses=problems("not-built", task=True),
 )
-async def review(caller: Signed, cases: Cases, task_id: p.TaskId, version: p.Version) -> Response:
+async def review(call: Call, task_id: p.TaskId, version: p.Version) -> Response:
     """Agree to a plan before it runs."""
-    return shown(await cases.review(caller, task_id, version))
+    return shown(await call.cases.review(call.caller, task_id, version))
 
 
 @router.post(
@@ -155,11 +145,9 @@ async def review(caller: Signed, cases: Cases, task_id: p.TaskId, version: p.Ver
     response_model=TaskView,
     responses=problems("no-such-part", "task-ended", "too-late", "task-held", task=True, body=True),
 )
-async def retry(
-    caller: Signed, cases: Cases, task_id: p.TaskId, step_id: p.StepId, request: ReasonRequest = _NONE
-) -> Response:
+async def retry(call: Call, task_id: p.TaskId, step_id: p.StepId, request: ReasonRequest = _NONE) -> Response:
     """Have a failed step tried once more."""
-    return shown(await cases.retry(caller, task_id, step_id, request.reason))
+    return shown(await call.cases.retry(call.caller, task_id, step_id, request.reason))
 
 
 @router.post(
@@ -167,9 +155,9 @@ async def retry(
     response_model=TaskView,
     responses=problems("not-built", task=True),
 )
-async def skip(caller: Signed, cases: Cases, task_id: p.TaskId, step_id: p.StepId) -> Response:
+async def skip(call: Call, task_id: p.TaskId, step_id: p.StepId) -> Response:
     """Leave a step out."""
-    return shown(await cases.skip(caller, task_id, step_id))
+    return shown(await call.cases.skip(call.caller, task_id, step_id))
 
 
 @router.post(
@@ -178,11 +166,10 @@ async def skip(caller: Signed, cases: Cases, task_id: p.TaskId, step_id: p.StepI
     responses=problems("no-such-part", "task-ended", "too-late", "answered-before", task=True, body=True),
 )
 async def settle(
-    caller: Signed,
-    cases: Cases,
+    call: Call,
     task_id: p.TaskId,
     step_id: p.StepId,
     request: SettleRequest,
 ) -> Response:
     """Say what became of a call in doubt: it took effect (with its `output`), it did not, or nobody can tell."""
-    return shown(await cases.settle(caller, task_id, step_id, request))
+    return shown(await call.cases.settle(call.caller, task_id, step_id, request))

@@ -8,7 +8,7 @@ from fastapi import Path
 from starlette.responses import Response
 
 from replan.run.access.views import Page, ToolStatsView, ToolView, WaitingTask
-from replan.server.http.calls import Cases, Signed, calls_about, listed, shown
+from replan.server.http.calls import Call, calls_about, listed, shown
 from replan.server.http.openapi import problems
 from replan.server.http.routes import parameters as p
 
@@ -16,30 +16,30 @@ router = calls_about("catalogue")
 
 
 @router.get("/waiting", response_model=Page[WaitingTask], responses=problems())
-async def waiting(caller: Signed, cases: Cases, cursor: p.Cursor = None, limit: p.Limit = 100) -> Response:
+async def waiting(call: Call, cursor: p.Cursor = None, limit: p.Limit = 100) -> Response:
     """What waits for a person, over all tasks: approvals with the hash of the call that is shown, and questions."""
-    return shown(await cases.waiting(caller, cursor=cursor, limit=limit))
+    return shown(await call.cases.waiting(call.caller, cursor=cursor, limit=limit))
 
 
 @router.get("/tools", response_model=list[ToolView], responses=problems())
-async def tools(caller: Signed, cases: Cases) -> Response:
+async def tools(call: Call) -> Response:
     """Every tool that tasks may use."""
-    return listed(await cases.tools(caller))
+    return listed(await call.cases.tools(call.caller))
 
 
 @router.get("/tools/{tool_id:path}/stats", response_model=ToolStatsView, responses=problems("no-such-part"))
-async def tool_stats(caller: Signed, cases: Cases, tool_id: Annotated[str, Path(max_length=500)]) -> Response:
+async def tool_stats(call: Call, tool_id: Annotated[str, Path(max_length=500)]) -> Response:
     """How a tool has done so far."""
-    return shown(await cases.tool_stats(caller, tool_id))
+    return shown(await call.cases.tool_stats(call.caller, tool_id))
 
 
 @router.get("/workflows", response_model=list[dict[str, Any]], responses=problems("not-built"))
-async def workflows(caller: Signed, cases: Cases) -> Response:
+async def workflows(call: Call) -> Response:
     """Plans that are kept under a name."""
-    return listed(await cases.workflows(caller))
+    return listed(await call.cases.workflows(call.caller))
 
 
 @router.get("/scenes", response_model=list[dict[str, Any]], responses=problems("not-built"))
-async def scenes(caller: Signed, cases: Cases) -> Response:
+async def scenes(call: Call) -> Response:
     """Kinds of tasks that are treated alike."""
-    return listed(await cases.scenes(caller))
+    return listed(await call.cases.scenes(call.caller))

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from fastapi import Header, Request
+from fastapi import Header
 from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.responses import Response
 
 from replan.core.state.task import ENDED
-from replan.run.access.callers import Caller
 from replan.run.access.shown import Showing, shown
-from replan.run.access.use_cases import UseCases
 from replan.server.http import examples
-from replan.server.http.calls import Cases, Signed, calls_about, credentials_of, shared_of
+from replan.server.http.calls import Call, calls_about, credentials_of
 from replan.server.http.openapi import problems
 from replan.server.http.problems import Refused
 from replan.server.http.routes import parameters as p
@@ -64,9 +62,7 @@ class EventPage(BaseModel):
     },
 )  # fmt: skip
 async def events(
-    caller: Signed,
-    cases: Cases,
-    request: Request,
+    call: Call,
     task_id: p.TaskId,
     after: p.After = 0,
     limit: p.Limit = 100,
@@ -81,31 +77,29 @@ async def events(
     """
     if last_event_id:
         after = _seq_of(last_event_id)
-    shared = shared_of(request)
+    shared = call.shared
     how = Showing(shared.settings.response.mode, view == "light")
     if _wants_page(accept):
-        return await _page(cases, caller, task_id, after, limit, how)
-    summary = await cases.may_watch(caller, task_id)
+        return await _page(call, task_id, after, limit, how)
+    summary = await call.cases.may_watch(call.caller, task_id)
     if shared.leaving.now or shared.hub.stopped:
         raise Refused(Problem(LEAVING, "the service is about to end: come back in a moment", retry_after=1.0))
     if summary.status in ENDED and after >= summary.last_seq:
         return Response(status_code=204)
-    credentials = credentials_of(request)
+    credentials = credentials_of(call)
     return EventStream(
         lambda: shared.staying.while_known(credentials, shared.hub.watch(summary, after, Sse(how))),
         shared.sending,
     )
 
 
-async def _page(
-    cases: UseCases, caller: Caller, task_id: str, after: int, limit: int, how: Showing
-) -> Response:
+async def _page(call: Call, task_id: str, after: int, limit: int, how: Showing) -> Response:
     parts: list[bytes] = []
     size = 0
     more: int | None = None
     while more is None and len(parts) < limit:
         wanted = min(_READ_AT_ONCE, limit - len(parts))
-        records = await cases.events(caller, task_id, after=after, limit=wanted)
+        records = await call.cases.events(call.caller, task_id, after=after, limit=wanted)
         for record in records:
             if size > _MOST_BYTES:
                 more = after

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from replan.run.access.views import Health, Ready
-from replan.server.http.calls import Cases, Signed, calls_about, shared_of, shown
+from replan.server.http.calls import Call, calls_about, shared_of, shown
 from replan.server.http.openapi import problems
 from replan.server.telemetry.metrics import CONTENT_TYPE
 
@@ -28,10 +28,10 @@ async def ready(request: Request) -> Response:
     return shown(Ready(ready=good, dependencies=tuple(found)), 200 if good else 503)
 
 
-async def metrics(request: Request, caller: Signed, cases: Cases) -> Response:
+async def metrics(call: Call) -> Response:
     """Metrics for Prometheus. Where callers are known, they are for those who keep the service: a key without a tenant."""
-    await cases.may_measure(caller)
-    found = shared_of(request).metrics
+    await call.cases.may_measure(call.caller)
+    found = call.shared.metrics
     return Response(b"" if found is None else found.text(), media_type=CONTENT_TYPE)
 
 

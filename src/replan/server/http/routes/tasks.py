@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Query, Request
+from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 
 from replan.core.report.result import TaskResult
@@ -21,12 +21,10 @@ from replan.run.access.views import (
     WaitingTask,
 )
 from replan.server.http.calls import (
-    Cases,
-    Signed,
+    Call,
     calls_about,
     credentials_of,
     listed,
-    shared_of,
     shown,
     unless_leaving,
 )
@@ -47,8 +45,7 @@ router = calls_about("tasks")
     },
 )  # fmt: skip
 async def submit(
-    caller: Signed,
-    cases: Cases,
+    call: Call,
     request: SubmitRequest,
     idempotency_key: p.IdempotencyKey = None,
 ) -> Response:
@@ -58,16 +55,15 @@ async def submit(
     a connection was lost. `dry_run` plans and checks, and stores and runs nothing.
     """
     if request.dry_run:
-        return shown(await cases.preview(caller, request))
-    made = await cases.submit(caller, request, idempotency_key=idempotency_key)
+        return shown(await call.cases.preview(call.caller, request))
+    made = await call.cases.submit(call.caller, request, idempotency_key=idempotency_key)
     where = {"location": f"/api/v1/tasks/{made.task_id}"}
     return shown(made, 202 if made.new else 200, where)
 
 
 @router.get("/tasks", response_model=Page[TaskRow], responses=problems())
 async def tasks(
-    caller: Signed,
-    cases: Cases,
+    call: Call,
     status: p.Statuses = [],  # noqa: B006 -- of the document
     session_id: Annotated[
         str | None, Query(max_length=200, description="Only tasks of this session.")
@@ -80,16 +76,16 @@ async def tasks(
 ) -> Response:
     """The tasks, newest first, by page."""
     return shown(
-        await cases.tasks(
-            caller, status=status, session_id=session_id, tenant=tenant, cursor=cursor, limit=limit
+        await call.cases.tasks(
+            call.caller, status=status, session_id=session_id, tenant=tenant, cursor=cursor, limit=limit
         )
     )
 
 
 @router.get("/tasks/{task_id}", response_model=TaskView, responses=problems(task=True))
-async def task(caller: Signed, cases: Cases, task_id: p.TaskId) -> Response:
+async def task(call: Call, task_id: p.TaskId) -> Response:
     """How a task stands."""
-    return shown(await cases.task(caller, task_id))
+    return shown(await call.cases.task(call.caller, task_id))
 
 
 @router.get(
@@ -98,9 +94,7 @@ async def task(caller: Signed, cases: Cases, task_id: p.TaskId) -> Response:
     responses=problems("task-not-done", "leaving", task=True),
 )
 async def result(
-    request: Request,
-    caller: Signed,
-    cases: Cases,
+    call: Call,
     task_id: p.TaskId,
     wait: Annotated[
         float, Query(ge=0, le=300, description="Seconds that the answer may wait for the task's end.")
@@ -108,19 +102,19 @@ async def result(
 ) -> Response:
     """What a task has come to. Not done yet: 409 with its status, also after so many seconds."""
     if not wait:
-        return shown(await cases.result(caller, task_id))
-    shared = shared_of(request)
+        return shown(await call.cases.result(call.caller, task_id))
+    shared = call.shared
     try:
-        found = await unless_leaving(shared, cases.result(caller, task_id, wait_secs=wait))
+        found = await unless_leaving(shared, call.cases.result(call.caller, task_id, wait_secs=wait))
     finally:  # a key may have been revoked meanwhile
-        await shared.authenticate(credentials_of(request))
+        await shared.authenticate(credentials_of(call))
     return shown(found)
 
 
 @router.get("/tasks/{task_id}/plans", response_model=list[PlanView], responses=problems(task=True))
-async def plans(caller: Signed, cases: Cases, task_id: p.TaskId) -> Response:
+async def plans(call: Call, task_id: p.TaskId) -> Response:
     """Every plan that the task has had, the first one first."""
-    return listed(await cases.plans(caller, task_id))
+    return listed(await call.cases.plans(call.caller, task_id))
 
 
 @router.get(
@@ -128,9 +122,9 @@ async def plans(caller: Signed, cases: Cases, task_id: p.TaskId) -> Response:
     response_model=PlanView,
     responses=problems("no-such-part", task=True),
 )
-async def plan(caller: Signed, cases: Cases, task_id: p.TaskId, version: p.Version) -> Response:
+async def plan(call: Call, task_id: p.TaskId, version: p.Version) -> Response:
     """One of its plans."""
-    return shown(await cases.plan(caller, task_id, version))
+    return shown(await call.cases.plan(call.caller, task_id, version))
 
 
 @router.get(
@@ -138,9 +132,9 @@ async def plan(caller: Signed, cases: Cases, task_id: p.TaskId, version: p.Versi
     response_model=StepView,
     responses=problems("no-such-part", task=True),
 )
-async def step(caller: Signed, cases: Cases, task_id: p.TaskId, step_id: p.StepId) -> Response:
+async def step(call: Call, task_id: p.TaskId, step_id: p.StepId) -> Response:
     """A step with its calls, and what was said about its failures."""
-    return shown(await cases.step(caller, task_id, step_id))
+    return shown(await call.cases.step(call.caller, task_id, step_id))
 
 
 @router.get(
@@ -149,8 +143,7 @@ async def step(caller: Signed, cases: Cases, task_id: p.TaskId, step_id: p.StepI
     responses=problems("no-such-part", task=True),
 )
 async def output(
-    caller: Signed,
-    cases: Cases,
+    call: Call,
     task_id: p.TaskId,
     step_id: p.StepId,
     item: Annotated[
@@ -161,7 +154,7 @@ async def output(
     ] = 0,
 ) -> Response:
     """A large output, by piece: its JSON, or a file of text, from `offset` on. A file of other bytes names its artifact."""
-    return shown(await cases.output(caller, task_id, step_id, item=item, offset=offset))
+    return shown(await call.cases.output(call.caller, task_id, step_id, item=item, offset=offset))
 
 
 @router.get(
@@ -172,9 +165,9 @@ async def output(
         **problems("no-such-part", task=True),
     },
 )
-async def artifact(caller: Signed, cases: Cases, task_id: p.TaskId, artifact_id: p.ArtifactId) -> Response:
+async def artifact(call: Call, task_id: p.TaskId, artifact_id: p.ArtifactId) -> Response:
     """A large output or a file that is kept apart from the log, as it is."""
-    found = await cases.artifact(caller, task_id, artifact_id)
+    found = await call.cases.artifact(call.caller, task_id, artifact_id)
     size = {} if found.size is None else {"content-length": str(found.size)}
     sealed = {
         "x-content-type-options": "nosniff",
@@ -185,9 +178,9 @@ async def artifact(caller: Signed, cases: Cases, task_id: p.TaskId, artifact_id:
 
 
 @router.get("/tasks/{task_id}/waiting", response_model=list[WaitingTask], responses=problems(task=True))
-async def waits(caller: Signed, cases: Cases, task_id: p.TaskId) -> Response:
+async def waits(call: Call, task_id: p.TaskId) -> Response:
     """What this task waits for from people."""
-    return listed(await cases.waits(caller, task_id))
+    return listed(await call.cases.waits(call.caller, task_id))
 
 
 @router.get(
@@ -195,6 +188,6 @@ async def waits(caller: Signed, cases: Cases, task_id: p.TaskId) -> Response:
     response_model=WaitingTask,
     responses=problems("no-such-part", "answered-before", task=True),
 )
-async def approval(caller: Signed, cases: Cases, task_id: p.TaskId, approval_id: p.PartId) -> Response:
+async def approval(call: Call, task_id: p.TaskId, approval_id: p.PartId) -> Response:
     """A call that waits for a person's yes, in full, and the hash that a yes has to give."""
-    return shown(await cases.approval(caller, task_id, approval_id))
+    return shown(await call.cases.approval(call.caller, task_id, approval_id))
