@@ -153,6 +153,39 @@ def test_it_ends_at_once_with_streams_open_and_takes_up_what_it_has_left(tmp_pat
         assert seen[-1]["type"] == "task_completed"
 
 
+def test_it_is_drained_before_it_ends(tmp_path: Path) -> None:
+    steps = [step("s1", "until", name="go"), step("s2", "weather", "s1", city="Rome")]
+    body = {**plan(*steps), "task_id": "long"}
+    with serving(tmp_path) as first, first.client() as http:
+        http.post("/tasks", json=body)
+        with http.stream("GET", "/tasks/long/events") as stream:
+            lines = stream.iter_lines()
+            while "call_started" not in next(lines):
+                pass
+            first.process.send_signal(15)
+            told = [line for line in lines if line.startswith(":")]  # to its end
+        assert "Last-Event-ID" in told[-1]
+        for path in ("/tasks", "/tasks/long/cancel"):
+            refused = http.post(path, json=plan(step("s1", "weather", city="Oslo")))
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            assert refused.json()["type"] == "urn:replan:problem:leaving"
+        assert (http.get("/ready").status_code, http.get("/health").status_code) == (503, 200)
+        assert http.get("/tasks/long/events").status_code == 503
+        assert http.get("/tasks/long").json()["status"] == "executing"
+        first.let_go()
+        _, said = first.process.communicate(timeout=30)
+        assert (first.process.returncode, "Traceback" in said, "cut off" in said) == (0, False, False), said
+    with serving(tmp_path) as second, second.client() as http:
+        assert http.get("/tasks/long/result", params={"wait": 20}).json()["is_success"] is True
+        page = http.get("/tasks/long/events?limit=500", headers={"accept": "application/json"}).json()
+    called = [one["data"]["step_id"] for one in page["items"] if one["type"] == "call_started"]
+    assert called == ["s1", "s2"], "each once"
+    resumed = [one["type"] for one in page["items"]].index("task_resumed")
+    assert [one["type"] for one in page["items"]].index("call_completed") < resumed, (
+        "it came to its end before"
+    )
+
+
 @pytest.mark.parametrize("path", ["/tasks/any/cancel", "/tasks/any/fork", "/tasks"])
 def test_a_page_of_somebody_else_cannot_have_a_browser_call_it(http: httpx2.Client, path: str) -> None:
     for origin in ("https://evil.example", "null", "http://localhost:3000"):

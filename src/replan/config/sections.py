@@ -56,6 +56,8 @@ class Server(Section):
     max_connections: AtLeastOne = 1000
     max_queued_tasks: AtLeastOne = 1000
     """Tasks that may wait for a place in this process; past that: 429."""
+    drain_secs: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
+    """How long what runs may take to end when the service is told to."""
     auth: Annotated[Literal["off", "keys", "oidc", "keys+oidc"], Lower] = "off"
     """How callers say who they are. `off`: nobody asks, which goes on loopback only."""
     allowed_hosts: Texts = ()

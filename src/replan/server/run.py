@@ -42,18 +42,21 @@ async def serve(
     grpc_port: int | None = None,
     stop: asyncio.Event,
     ready: Callable[[Up], None] | None = None,
-    grace_secs: float = 20.0,
+    grace_secs: float | None = None,
     pace: Pace = Pace(),  # noqa: B008 -- immutable
 ) -> None:
-    """Serve what is open until `stop` is set: then it takes no more calls, and tasks that run may end for `grace_secs`.
+    """Serve what is open until `stop` is set: then it is drained. It takes no more tasks and says so, ends its streams, and begins no step;
+    calls of tools and questions to models that run may end for `grace_secs`. Then it closes.
 
-    Tasks that have not ended by then go on when the service starts again. `host`, `port`, `grpc_port`: in place of the settings'; where any port will do for HTTP, any will
-    for gRPC.
+    Tasks that have not ended by then go on when the service starts again. `host`, `port`, `grpc_port`, `grace_secs`: in place of the settings';
+    where any port will do for HTTP, any will for gRPC.
     """
     driver = replan.serving()
     service = replan.service
     settings = _settings(replan.settings, host, port, port if port == 0 and grpc_port is None else grpc_port)
     check_exposure(settings)
+    secs = settings.server.drain_secs if grace_secs is None else grace_secs
+    loop = asyncio.get_running_loop()
     store = service.parts.store
     known = known_callers(settings, store, service.parts.clock)
     quotas = Quotas(settings.limits, service, store.keys() if isinstance(store, HasKeys) else None)
@@ -73,7 +76,7 @@ async def serve(
     shared.checks["store"] = _reads(shared)
     async with contextlib.AsyncExitStack() as fronts:
         # Last: what has begun is carried through, and counts among what is drained.
-        fronts.push_async_callback(shared.use_cases.carrying.all_ended, grace_secs)
+        fronts.push_async_callback(shared.use_cases.carrying.all_ended, secs)
         if known is not None:
             await known.begin()
             shared.checks |= known.checks()
@@ -89,8 +92,14 @@ async def serve(
             taking.cancel()
             shared.leaving.set()
             service.parts.leaving.set()
-    if left := await driver.drain(grace_secs):
-        log.warning("%d tasks are left as they stand; they go on when the service starts again", left)
+            hub.stop()
+        until = loop.time() + secs
+        await driver.drain(secs)  # whoever calls meanwhile is told that it ends
+    if left := await driver.drain(max(0.0, until - loop.time())):  # with what was stored at the last moment
+        log.warning(
+            "%s cut off in the midst of a call; like all that have not ended they go on when the service starts again",
+            f"{left} tasks are" if left > 1 else "a task is",
+        )
 
 
 def _settings(settings: Settings, host: str | None, port: int | None, grpc_port: int | None) -> Settings:

@@ -17,6 +17,7 @@ from replan.run.access.shown import Showing, shown
 from replan.server.streams.hub import PIECE_BYTES, Watcher
 
 BEAT = b":\n\n"
+FAREWELL = b": the service is about to end; the task goes on: come back in a moment, with Last-Event-ID\n\n"
 _HEAD = b"retry: 1000\n\n"
 """Milliseconds after which a browser comes back that was cut off."""
 
@@ -42,13 +43,20 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, watching: Callable[[], AbstractContextManager[Watcher]], sending: Sending) -> None:
+    def __init__(
+        self,
+        watching: Callable[[], AbstractContextManager[Watcher]],
+        sending: Sending,
+        leaving: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`leaving`: whether the service is about to end."""
         super().__init__(
             None, 200, {"cache-control": "no-store", "x-accel-buffering": "no", "content-type": "text/event-stream"}
         )  # fmt: skip
         del self.headers["content-length"]
         self._watching = watching
         self._sending = sending
+        self._leaving = leaving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.get("replan.narrow", _nothing)()
@@ -60,6 +68,8 @@ class EventStream(Response):
                 straight: Send = scope.get("replan.send", send)
                 while (found := await watcher.next()) is not None:
                     await _send(straight, b"".join(found) or BEAT, clock)
+                if self._leaving():
+                    await _send(straight, FAREWELL, clock)
             finally:
                 gone.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})

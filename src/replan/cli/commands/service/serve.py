@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from replan.app import Replan
 
-GRACE_SECS = 20.0
-
 
 def serve(
     host: Annotated[
@@ -44,11 +42,14 @@ def serve(
         ),
     ] = None,
     grace: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--grace", metavar="SECS", min=0, help="How long running tasks may take to end at SIGTERM."
+            "--grace",
+            metavar="SECS",
+            min=0,
+            help="How long calls that run may take to end at SIGTERM; default: [server] drain_secs.",
         ),
-    ] = GRACE_SECS,
+    ] = None,
     workers: Annotated[
         int,
         typer.Option(
@@ -100,7 +101,20 @@ def serve(
     )
     with own_stdout() as out:
         beside = _for_workers(tools, model, endpoint, config, db, log_level, log_format)
-        loop.run(_serve(replan, out, host, port, grpc_port, grace, workers, beside, json=json), _new_loop())
+        loop.run(
+            _serve(
+                replan,
+                out,
+                host,
+                port,
+                grpc_port,
+                settings.server.drain_secs if grace is None else grace,
+                workers,
+                beside,
+                json=json,
+            ),
+            _new_loop(),
+        )
         log_lines.log.info("stopped")
 
 
@@ -180,7 +194,8 @@ async def _serve(
         if stop.is_set():  # told so twice
             os._exit(INTERRUPTED)
         log_lines.log.info(
-            "taking no more calls; tasks that run may end for %s s (told so again: at once)", in_digits(grace)
+            "taking no more tasks; calls that run may end for %s s (told so again: at once), and tasks go on at the next start",
+            in_digits(grace),
         )
         stop.set()
 

@@ -90,6 +90,7 @@ async def events(
     return EventStream(
         lambda: shared.staying.while_known(credentials, shared.hub.watch(summary, after, Sse(how))),
         shared.sending,
+        lambda: shared.hub.stopped,
     )
 
 
