@@ -339,7 +339,7 @@ async def test_a_running_task_is_steered_and_each_request_is_answered_in_turn(th
     await asyncio.wait_for(there.there.source.entered.wait(), SECS)
     await talk.say(id="h", hint=pb.GiveHintRequest(text="quick"))
     await talk.say(id="p", pause=pb.PauseTaskRequest())
-    await talk.say(id="r", resume=pb.ReasonRequest(task_id=opened.task_id))
+    await talk.say(id="r", resume=pb.ResumeTaskRequest(task_id=opened.task_id))
     await talk.say(id="x", retry=pb.StepReasonRequest(step_id="none"))
     await talk.say(id="o", hint=pb.GiveHintRequest(task_id="another", text="quick"))
     await talk.say(id="w", watch=pb.WatchTaskRequest(task_id=opened.task_id))
