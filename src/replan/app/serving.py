@@ -11,13 +11,14 @@ from typing import Any, get_args
 from pydantic import SecretStr
 
 from replan.app.intervening import changed_policy
+from replan.app.keeping_up import KeepingUp
 from replan.app.running import Running
 from replan.config import Settings
 from replan.core.begun import Begun
 from replan.core.limits.policy import Policy, stricter_approval
 from replan.core.state.task import ENDED, TaskStatus
 from replan.core.words import one_line
-from replan.errors import InputError, ReplanError, SecretsMissing, TaskHeld
+from replan.errors import InputError, ReplanError, SecretsMissing, TaskHeld, TaskNotFound
 from replan.run.access.ports import Load
 from replan.run.access.requests import SubmitOptions, SubmitRequest
 from replan.run.service.forking import Forking
@@ -42,6 +43,7 @@ class Serving:
         self._begun = begun
         self._settings = settings
         self._place = place
+        self._keeping_up = KeepingUp(running.go_on, self.take_up)
 
     def request(self, wanted: SubmitRequest, *, tenant: str, by: str) -> Submission:
         options = wanted.options
@@ -80,6 +82,7 @@ class Serving:
             await self._running.go_on(task_id)
         except ReplanError as error:
             log.warning("task %s does not go on here: %s", task_id, one_line(str(error)))
+            self._keeping_up.lost(task_id, error)
 
     async def cancel(self, task_id: str, reason: str, by: str) -> None:
         await self._running.cancel(task_id, reason, by)
@@ -130,25 +133,43 @@ class Serving:
         left = (await asyncio.wait(going, timeout=secs))[1] if going else set()
         return len(left)
 
+    async def keep_up(self) -> None:
+        """Drive on what an earlier process has left, and what the store has kept from being driven; until it is cancelled."""
+        engine = self._running.engine
+        engine.broken = self._keeping_up.lost
+        try:
+            await self._keeping_up.run()
+        finally:
+            engine.broken = None
+
     async def take_up(self) -> int:
         """Drive on every unfinished task that nobody has and that can go on here; how many those are."""
         if self._running.by_workers:
             return 0
         taken, store, before = 0, self._running.service.parts.store, None
-        while page := await store.list_tasks(status=_UNFINISHED, limit=200, before=before):
-            before = page[-1].task_id
+        while True:
+            try:
+                page = await store.list_tasks(status=_UNFINISHED, limit=200, before=before)
+            except TaskNotFound:  # deleted meanwhile: anew, and what is driven by now is passed over
+                before = None
+                continue
             for summary in page:
-                if summary.held or summary.queue or summary.given_away:
-                    continue
-                with contextlib.suppress(TaskHeld):
-                    try:
-                        await self._running.go_on(summary.task_id)
-                        taken += 1
-                    except TaskHeld:
-                        raise
-                    except ReplanError as error:
-                        log.warning("task %s stays as it is: %s", summary.task_id, one_line(str(error)))
-        return taken
+                if not (summary.held or summary.queue or summary.given_away):
+                    taken += await self._taken(summary.task_id)
+            if not page:
+                return taken
+            before = page[-1].task_id
+
+    async def _taken(self, task_id: str) -> bool:
+        try:
+            await self._running.go_on(task_id)
+        except TaskHeld:
+            return False
+        except ReplanError as error:
+            log.warning("task %s stays as it is: %s", task_id, one_line(str(error)))
+            self._keeping_up.lost(task_id, error)
+            return False
+        return True
 
 
 def chosen(policy: Policy, options: SubmitOptions, *, interactive: bool | None = True) -> Policy:

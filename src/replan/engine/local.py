@@ -62,6 +62,8 @@ class LocalEngine:
         self._context = contextvars.Context()
         """For the callbacks of all tasks: each would have one of its own."""
         self._lending = None if still is None else Lending(still, lend_after, self)
+        self.broken: Callable[[str, BaseException], None] | None = None
+        """Told of a drive that has ended by an error."""
 
     def start(self, task_id: str, *, stays: bool = True) -> asyncio.Task[State]:
         """Drive the task as soon as there is a place; the same one if it is being driven here already.
@@ -192,8 +194,9 @@ class LocalEngine:
             self._through.discard(task_id)
             if self._lending is not None:
                 self._lending.ended(task_id)
-        if not task.cancelled():
-            task.exception()  # whoever waits is told; nobody has to
+        # Whoever waits is told of an error; nobody has to.
+        if not task.cancelled() and (error := task.exception()) is not None and self.broken is not None:
+            self.broken(task_id, error)
 
     async def aclose(self) -> None:
         """Stop driving. The tasks stay as they are in the log, and go on when somebody drives them again."""

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from replan.config import Settings
-from replan.errors import ReplanError
 from replan.ports import HasKeys
 from replan.run.access.tenants.limits import Quotas
 from replan.run.access.use_cases import UseCases
@@ -23,7 +22,6 @@ from replan.server.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from replan.app import Replan
-    from replan.app.serving import Serving
 
 log = logging.getLogger("replan.server")
 
@@ -83,7 +81,7 @@ async def serve(
             fronts.push_async_callback(known.aclose)
         fronts.push_async_callback(shared.hub.aclose)
         urls = [await fronts.enter_async_context(front(shared)) for front in (_http, _grpc)]
-        taking = asyncio.create_task(_take_up(driver))
+        taking = asyncio.create_task(driver.keep_up())
         try:
             if ready is not None:
                 ready(Up(tuple(urls)))
@@ -140,12 +138,3 @@ def _reads(shared: Shared) -> Callable[[], Awaitable[None]]:
         await shared.parts.store.list_tasks(limit=1)
 
     return check
-
-
-async def _take_up(driver: Serving) -> None:
-    """Go on with what an earlier process has left."""
-    try:
-        if taken := await driver.take_up():
-            log.info("%d unfinished %s taken up", taken, "task" if taken == 1 else "tasks")
-    except ReplanError as error:
-        log.error("unfinished tasks cannot be taken up: %s", error)
