@@ -20,6 +20,7 @@ ReplanError
 ├── ServiceError            a service that failed, or gave an answer that is none (raised by clients)
 │   └── ServiceUnreachable  it could not be reached, again and again
 ├── Unavailable             something that the service stands on does not answer
+│   └── RegistryUnavailable a registry of services, or not as one does
 ├── TaskFailure             a task that did not succeed (raised by `TaskResult.raise_for_failure` only)
 │   └── UserInterventionRequired    and that only a person can mend; carries what to do
 ├── UnresolvedReference     a reference that selects nothing in what it points to
@@ -185,6 +186,10 @@ class Unavailable(ReplanError):
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class RegistryUnavailable(Unavailable):
+    """A registry of services does not say who offers one, or what it says cannot be used."""
 
 
 class ServiceError(ReplanError):

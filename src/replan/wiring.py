@@ -11,16 +11,17 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from replan.config import Settings
+from replan.config.sections import ToolService
 from replan.core.begun import destinations
 from replan.core.limits.prices import Price
 from replan.core.secrets import KnownSecrets, secrets_of_url, url_without_secrets, usable_key
 from replan.core.types import Role
 from replan.engine.procrastinate.queue import Queue
 from replan.errors import ConfigError, InputError, ReplanError
-from replan.ports import Model, Priced, Store, ToolSource
+from replan.ports import Model, Priced, ServiceState, Store, ToolSource
 from replan.tools.catalog.catalog import Catalog
 from replan.tools.frameworks import gather
 from replan.tools.functions.source import FunctionSource
@@ -29,6 +30,8 @@ from replan.tools.specs import load_sources, same_spec
 if TYPE_CHECKING:
     from replan.projections.debug_log import DebugLog
     from replan.projections.traces import Traces
+    from replan.registry.consul.registration import Registration
+    from replan.registry.discovered import Discovered
 
 ROLES: tuple[Role, ...] = get_args(Role)
 LOCAL = "local"
@@ -139,8 +142,13 @@ ToolLike = Callable[..., Any] | str | ToolSource | object
 """A function, a SPEC, a tool source, or a tool or toolset of another framework."""
 
 
-def open_tools(tools: Sequence[ToolLike], settings: Settings | None = None) -> Catalog:
-    """One catalog of everything: functions together, each SPEC and each source by itself, then what is configured."""
+def open_tools(
+    tools: Sequence[ToolLike], settings: Settings | None = None, discovery: Discovery | None = None
+) -> Catalog:
+    """One catalog of everything: functions together, each SPEC and each source by itself, then what is configured.
+
+    `discovery`: of the settings, where somebody else looks on.
+    """
     functions: list[Callable[..., Any]] = []
     sources: list[ToolSource] = []
     foreign: list[object] = []
@@ -167,13 +175,15 @@ def open_tools(tools: Sequence[ToolLike], settings: Settings | None = None) -> C
     sources += adopted
     if settings is None:
         return Catalog(sources)
-    sources += configured_sources(settings, named)
+    sources += configured_sources(settings, named, discovery)
     return Catalog(
         sources, rules=settings.tools.tool_rules(), list_timeout_secs=settings.tools.list_timeout_secs
     )
 
 
-def configured_sources(settings: Settings, named: Collection[str] = ()) -> list[ToolSource]:
+def configured_sources(
+    settings: Settings, named: Collection[str] = (), discovery: Discovery | None = None
+) -> list[ToolSource]:
     """The sources that the configuration names; `ConfigError` or `InputError` for what cannot be used.
 
     `named`: SPECs that were loaded already (`same_spec`): the same again would have every tool twice.
@@ -190,16 +200,15 @@ def configured_sources(settings: Settings, named: Collection[str] = ()) -> list[
 
         sources.append(openapi_from_table({"name": name, **table}))
     service = settings.tool_service
-    if service.endpoint:
+    found = (discovery or discovery_of(settings)).tools
+    if found is not None or service.endpoint:
         from replan.tools.remote import RemoteSource
 
-        endpoints = [url for url in (service.endpoint, service.fallback_endpoint) if url]
-        if "protocol" in service.model_fields_set and service.protocol == "grpc":
-            # As the older service's file has it, where the protocol is said apart and the scheme says no more than "host".
-            endpoints = [re.sub(r"^http(s?)://", r"grpc\1://", url, flags=re.IGNORECASE) for url in endpoints]
         sources.append(
             RemoteSource(
-                endpoints,
+                _tool_endpoints(service, service.endpoint, service.fallback_endpoint)
+                if found is None
+                else found,
                 name="tool_service",
                 protocol=service.protocol,
                 token=usable_key(service.token, "[tool_service] token (APP_TOOL_SERVICE_TOKEN)"),
@@ -211,10 +220,76 @@ def configured_sources(settings: Settings, named: Collection[str] = ()) -> list[
     return sources
 
 
+def _tool_endpoints(service: ToolService, *urls: str | None) -> list[str]:
+    given = [url for url in urls if url]
+    if "protocol" in service.model_fields_set and service.protocol == "grpc":
+        # As the older service's file has it, where the protocol is said apart and the scheme says no more than "host".
+        return [re.sub(r"^http(s?)://", r"grpc\1://", url, flags=re.IGNORECASE) for url in given]
+    return given
+
+
 def _is_source(tool: object) -> bool:
     return all(hasattr(tool, name) for name in ("name", "tools", "call", "aclose")) and not isinstance(
         tool, type
     )
+
+
+# ── services that are looked for ──────────────────────────────────────────────
+
+
+class Discovery(NamedTuple):
+    """Services whose instances are looked for; None: they are where the settings say."""
+
+    models: Discovered | None = None
+    tools: Discovered | None = None
+
+    def named(self) -> list[tuple[str, Discovered]]:
+        """By what they are for."""
+        return [
+            (name, each)
+            for name, each in (("model service", self.models), ("tool service", self.tools))
+            if each is not None
+        ]
+
+    def states(self) -> list[ServiceState]:
+        return [each.state() for _, each in self.named()]
+
+
+def discovery_of(settings: Settings) -> Discovery:
+    """Those that the settings name. `ConfigError` for what names none; nothing is asked yet."""
+    llm, tools = settings.llm, settings.tool_service
+    models_found = tools_found = None
+    if llm.service_name is not None:
+        from replan.llm.address import base_url
+        from replan.registry.opening import discovered
+
+        others = [url for url in (llm.fallback_endpoint, llm.endpoint) if url]
+        models_found = discovered(
+            settings, "llm", llm.service_name, scheme="http", others=others, check=base_url
+        )
+    if tools.service_name is not None:
+        from replan.registry.opening import discovered
+        from replan.tools.remote.client.transport import checked_url
+
+        others = _tool_endpoints(tools, tools.fallback_endpoint, tools.endpoint)
+        tools_found = discovered(
+            settings,
+            "tool_service",
+            tools.service_name,
+            scheme=tools.protocol,
+            others=[checked_url(url, tools.protocol) for url in others],
+            check=lambda url: checked_url(url, tools.protocol),
+        )
+    return Discovery(models_found, tools_found)
+
+
+def registration_of(settings: Settings, host: str, port: int, grpc_port: int | None) -> Registration | None:
+    """How a service that listens there is registered, where the settings want that."""
+    if not settings.consul.enabled:
+        return None
+    from replan.registry.opening import registration_of
+
+    return registration_of(settings, host, port, grpc_port)
 
 
 # ── models ────────────────────────────────────────────────────────────────────
@@ -234,9 +309,11 @@ class Models(Mapping[Role, Model]):
         api_key: str | None = None,
         record: Path | None = None,
         replay: Path | None = None,
+        discovery: Discovery | None = None,
     ) -> None:
         self._settings = settings
         self._endpoint = endpoint
+        self._found = None if endpoint else (discovery or discovery_of(settings)).models
         given = usable_key(api_key, "api_key")
         self.has_own_key = given is not None
         """A key was given by hand: who goes on later does not find it in the configuration."""
@@ -273,7 +350,7 @@ class Models(Mapping[Role, Model]):
         if self.replay is None and any(name.partition(":")[0] != LOCAL for name in named):
             from replan.llm.opening import load_library
 
-            await load_library(endpoint=self._base() is not None)
+            await load_library(endpoint=self._at_address)
 
     @property
     def endpoint(self) -> str | None:
@@ -302,7 +379,10 @@ class Models(Mapping[Role, Model]):
         if self.replay is not None or not named:
             return frozenset()
         return destinations(
-            self._base(), named, None if self._endpoint else self._settings.llm.fallback_endpoint
+            self._base(),
+            named,
+            None if self._endpoint else self._settings.llm.fallback_endpoint,
+            None if self._found is None else self._settings.llm.service_name,
         )
 
     def check_prices(self) -> None:
@@ -334,7 +414,7 @@ class Models(Mapping[Role, Model]):
                     f"found {each!r:.100}"
                 )
         llm = self._settings.llm
-        default: str | Model = llm.default_model or ("" if self._base() else LOCAL)
+        default: str | Model = llm.default_model or ("" if self._at_address else LOCAL)
         chosen: dict[Role, str | Model] = {}
         for role in ROLES:
             own = getattr(llm, f"{role}_model")
@@ -348,6 +428,11 @@ class Models(Mapping[Role, Model]):
                 if name not in ROLES:
                     raise ConfigError(f"{name!r} is no role of a model; there are: {', '.join(ROLES)}")
         return chosen
+
+    @property
+    def _at_address(self) -> bool:
+        """Models are asked at an address, not at a provider's."""
+        return self._found is not None or self._base() is not None
 
     def _base(self) -> str | None:
         return self._endpoint or self._settings.llm.endpoint
@@ -371,32 +456,27 @@ class Models(Mapping[Role, Model]):
             from replan.llm.local.weights import DEFAULT
 
             return LocalModel(name.partition(":")[2] or llm.local_model or DEFAULT)
-        from replan.llm.fallback import FallbackModel
         from replan.llm.provider import open_model
+        from replan.llm.several import open_several
 
         self.secrets.add_all(_keys_of_environment())
-        key = self.key
-
-        def at(endpoint: str | None) -> Model:
-            return open_model(
-                name,
-                endpoint=endpoint,
-                api_key=key,
-                timeout_secs=llm.timeout_secs,
-                max_retries=llm.max_retries,
-                temperature=llm.temperature,
-                top_p=llm.top_p,
-                streaming=llm.enable_streaming,
-                prices={
-                    model: Price(input=each.input, output=each.output) for model, each in llm.prices.items()
-                },
-            )
-
+        options: dict[str, Any] = {
+            "api_key": self.key,
+            "timeout_secs": llm.timeout_secs,
+            "max_retries": llm.max_retries,
+            "temperature": llm.temperature,
+            "top_p": llm.top_p,
+            "streaming": llm.enable_streaming,
+            "prices": {
+                model: Price(input=each.input, output=each.output) for model, each in llm.prices.items()
+            },
+        }
+        if self._found is not None:
+            return open_several(name, self._found, **options)
         endpoint = self._base()  # it takes every name as it is, whatever the name looks like
-        first = at(endpoint)
         if endpoint is not None and self._endpoint is None and llm.fallback_endpoint:
-            return FallbackModel([first, at(llm.fallback_endpoint)])
-        return first
+            return open_several(name, [endpoint, llm.fallback_endpoint], **options)
+        return open_model(name, endpoint=endpoint, **options)
 
 
 async def _closed(model: Model) -> None:

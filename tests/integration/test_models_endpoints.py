@@ -708,7 +708,10 @@ async def test_a_configured_endpoint_takes_every_name(name: str, sent: str, by: 
 
 async def test_waiting_and_the_endpoint_that_answered_in_place_of_another_are_told(tmp_path: Any) -> None:
     busy = EndpointFault(status=429, retry_after="1", message="slow down")
-    with ScriptedEndpoint(SCRIPT, faults=[busy] * 9) as first, ScriptedEndpoint(SCRIPT) as second:
+    with (
+        ScriptedEndpoint(SCRIPT, faults=[busy] * 9) as first,
+        ScriptedEndpoint(SCRIPT, faults=[busy]) as second,
+    ):
         llm = {"endpoint": first.url, "fallback_endpoint": second.url, "max_retries": 1}
         async with Replan("scripted", [weather], db=tmp_path / "db", settings=configured(**llm)) as made:
             result, lines = await said(made, "Weather in Oslo?")

@@ -52,6 +52,7 @@ from replan.wiring import (
     Models,
     Ulids,
     database,
+    discovery_of,
     need_queue,
     open_tools,
 )
@@ -102,7 +103,9 @@ class Replan(Keeping, Intervening):
         self.settings = settings or Settings()
         self._policy = policy_with(self.settings.policy(), options, beside=Arguments.__annotations__)
         tools = listed(tools)
-        self._catalog = open_tools(tools, self.settings)
+        self.discovery = discovery_of(self.settings)
+        """The services whose instances are looked for."""
+        self._catalog = open_tools(tools, self.settings, self.discovery)
         self._models = Models(
             self.settings,
             model=model,
@@ -110,6 +113,7 @@ class Replan(Keeping, Intervening):
             api_key=api_key.get_secret_value() if isinstance(api_key, SecretStr) else api_key,
             record=None if record is None else Path(record).absolute(),
             replay=None if replay is None else Path(replay).absolute(),
+            discovery=self.discovery,
         )
         specs = [tool for tool in tools if isinstance(tool, str)]
         self.secrets = KnownSecrets(self._catalog.secrets, self._models.secrets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from replan.config import sections as s
 from replan.config.sections import Section, Settings, ToolRuleTable
 
-SECRETS = frozenset({("llm", "api_key"), ("tool_service", "token")})
+SECRETS = frozenset({("llm", "api_key"), ("tool_service", "token"), ("consul", "token")})
 """Never shown, not even in part."""
 
 OPEN = frozenset({"oidc", "limits"})
@@ -58,11 +58,9 @@ DEPRECATED: dict[tuple[str, str], str] = {
 }
 
 LATER: dict[str, frozenset[str]] = {
-    "llm": frozenset({"service_name", "protocol", "max_streaming_indicators"}),
-    "tool_service": frozenset({"service_name"}),
+    "llm": frozenset({"protocol", "max_streaming_indicators"}),
     "orchestrator": frozenset({"enable_builtin_workflows"}),
     "approval": frozenset({"review_plan", "expires_secs"}),
-    "consul": frozenset(s.Consul.model_fields),
     "kafka_service": frozenset(s.KafkaService.model_fields),
     "scenes": frozenset(s.Scenes.model_fields),
 }

@@ -119,6 +119,7 @@ class Llm(Section):
     """Which models answer, and how they are asked. Nothing set: the built-in local model."""
 
     service_name: OptionalText = None
+    """Of the model service, for Consul; or `dns:HOST:PORT`, `srv:NAME`, `static:HOST:PORT,…`."""
     endpoint: OptionalText = None
     fallback_endpoint: OptionalText = None
     api_key: Secret = None
@@ -145,6 +146,7 @@ class ToolService(Section):
     """A remote tool service."""
 
     service_name: OptionalText = None
+    """As that of [llm]."""
     endpoint: OptionalText = None
     fallback_endpoint: OptionalText = None
     token: Secret = None
@@ -311,14 +313,29 @@ class Consul(Section):
 
     enabled: bool = False
     host: OptionalText = None
-    port: Port = 8500
+    """Of the agent; unset: this machine."""
+    port: Annotated[int, Field(ge=1, le=65535)] = 8500
+    token: Secret = None
+    """Of its access control lists."""
+    tls: bool = False
+    ca_file: OptionalText = None
+    """Whose certificates count; unset: those that the system trusts."""
+    cert_file: OptionalText = None
+    key_file: OptionalText = None
+    datacenter: OptionalText = None
+    """Where services are looked for; unset: the agent's own."""
     service_name: Text = "task-orchestration-service"
     service_host: OptionalText = None
-    service_port: Port | None = None
+    """Where others reach this service; unset: where it listens, or the address of the agent's machine."""
+    service_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    tags: Texts = ()
+    """That this service is registered with."""
     health_check_interval: Secs = 10.0
     health_check_timeout: Secs = 5.0
     health_check_url: OptionalText = None
     load_balance: Annotated[Literal["sticky", "round_robin", "random"], Lower] = "sticky"
+    discover_tags: Texts = ()
+    """Only instances with all of these are asked."""
 
 
 class DatabaseService(Section):

@@ -89,11 +89,18 @@ def given_instead(begun: Begun, anew: Begun) -> JsonObject:
 
 
 def destinations(
-    endpoint: str | None, models: Iterable[str], fallback_endpoint: str | None = None
+    endpoint: str | None,
+    models: Iterable[str],
+    fallback_endpoint: str | None = None,
+    service: str | None = None,
 ) -> frozenset[str]:
-    """Whom a key is told with which these models are asked: the origins of addresses, or providers."""
-    if endpoint is not None:
-        return frozenset(map(_origin, filter(None, (endpoint, fallback_endpoint))))
+    """Whom a key is told with which these models are asked: the origins of addresses, or providers.
+
+    `service`: whose instances are looked for, and asked before those addresses.
+    """
+    found = frozenset() if service is None else frozenset({f"service {service}"})
+    if endpoint is not None or found:
+        return found | frozenset(map(_origin, filter(None, (endpoint, fallback_endpoint))))
     return frozenset(
         f"{provider}:" for name in models if (provider := name.partition(":")[0]) not in ("", "local")
     )

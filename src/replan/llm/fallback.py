@@ -4,14 +4,59 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
-from typing import Literal
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from typing import Literal, Protocol
 
 from replan.core.limits.breaker import Breaker
 from replan.core.limits.prices import FREE, Price
 from replan.errors import ModelUnavailable
 from replan.llm.relay import Relay
 from replan.ports import Model, ModelReply, ModelRequest, Priced
+
+COOL_DOWN_SECS, LONGEST_COOL_DOWN_SECS = 2.0, 30.0
+
+
+class NoneAnswered(ModelUnavailable):
+    """All that stand in for one another have failed. `retry_after`: in so many seconds one of them may be asked again."""
+
+    retry_after: float | None = None
+
+
+class Place:
+    """One model of those, and what is known of it."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        threshold: int = 3,
+        cool_down_secs: float = COOL_DOWN_SECS,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.model = model
+        self.breaker = Breaker(
+            threshold=threshold, cool_down_secs=cool_down_secs, longest_secs=LONGEST_COOL_DOWN_SECS, now=now
+        )
+        self.ways: dict[str, int] = {}
+        """How often the schema's question can be put to it in yet another way, once it has said that it has none left."""
+
+    async def aclose(self) -> None:
+        await self.model.aclose()
+
+
+class Places(Protocol):
+    """Who can be asked now."""
+
+    async def begin(self) -> None: ...
+    def order(self) -> Sequence[Place]: ...
+    def using(self, place: Place) -> AbstractContextManager[None]:
+        """It stays open within."""
+        ...
+
+    def answered(self, place: Place) -> None: ...
+    def nobody(self) -> str:
+        """Why nobody can be asked."""
+        ...
 
 
 class FallbackModel:
@@ -27,72 +72,30 @@ class FallbackModel:
         models: Sequence[Model],
         *,
         threshold: int = 3,
-        cool_down_secs: float = 30.0,
+        cool_down_secs: float = COOL_DOWN_SECS,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         if not models:
             raise ValueError("a fallback needs at least one model")
         self._models = tuple(models)
-        self._breakers = tuple(
-            Breaker(threshold=threshold, cool_down_secs=cool_down_secs, now=now) for _ in self._models
+        self._places = _These(
+            [
+                Place(model, threshold=threshold, cool_down_secs=cool_down_secs, now=now)
+                for model in self._models
+            ]
         )
-        self._ways: dict[tuple[int, str], int] = {}
-        """How often the schema's question can be put to a model in yet another way, once it has said that it has none left."""
         self.name = self._models[0].name
         self.style: Literal["standard", "small"] = self._models[0].style
 
+    @property
+    def breadth(self) -> int:
+        """How many can be asked."""
+        return len(self._models)
+
     async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
-        relay = None if on_text is None else Relay(on_text)
-        reasons: list[str] = []
-        transient = False
-        codes: set[int] = set()
-        refused: set[bool] = set()
-        unread = request.unread
-        for at, (model, breaker) in enumerate(zip(self._models, self._breakers, strict=True)):
-            last = model is self._models[-1]
-            if not last and unread > (ways := self._ways.get((at, request.schema_name), unread)):
-                unread -= ways + 1
-                reasons.append(f"{model.name}: none of its answers could be used")
-                continue
-            if not breaker.allow():
-                transient = True
-                refused.add(False)
-                reasons.append(
-                    f"{model.name}: left alone for {breaker.wait_secs:.0f} s after several failures"
-                )
-                continue
-            if relay is not None:
-                relay.begin()
-            try:
-                asked = request if unread == request.unread else request.model_copy(update={"unread": unread})
-                reply = await model.ask(asked, relay)
-            except ModelUnavailable as error:
-                breaker.failed()
-                transient = transient or error.transient
-                codes.add(error.exit_code)
-                refused.add(error.refused)
-                reasons.append(str(error))
-                if request.watcher is not None and not last:
-                    request.watcher.tell(f"{model.name} does not answer, another is asked: {error}")
-            except BaseException:
-                breaker.abandoned()
-                raise
-            else:
-                breaker.succeeded()
-                self.name = self._models[0].name  # it may have asked its endpoint for it
-                if not (last or reply.other_ways):
-                    self._ways[at, request.schema_name] = unread
-                return reply.model_copy(
-                    update={
-                        "endpoint": reply.endpoint or model.name,
-                        "other_ways": reply.other_ways or not last,
-                    }
-                )
-        # A single model speaks for itself.
-        text = (
-            reasons[0] if len(reasons) == 1 else "no model answered:\n" + "\n".join(f"- {r}" for r in reasons)
-        )
-        raise ModelUnavailable(text, transient=transient, setup=codes == {2}, refused=refused == {True})
+        reply = await ask_first(self._places, request, on_text)
+        self.name = self._models[0].name  # it may have asked its endpoint for it
+        return reply
 
     def price(self) -> Price | None:
         """That of the dearest; None if one is not known."""
@@ -104,6 +107,95 @@ class FallbackModel:
 
     async def aclose(self) -> None:
         """Close each, also where one before it cannot be closed."""
+        await self._places.aclose()
+
+
+async def ask_first(
+    places: Places, request: ModelRequest, on_text: Callable[[str], None] | None
+) -> ModelReply:
+    """The answer of the first that gives one. `NoneAnswered` if none does."""
+    await places.begin()
+    relay = None if on_text is None else Relay(on_text)
+    order = places.order()
+    reasons: list[str] = []
+    transient = False
+    codes: set[int] = set()
+    refused: set[bool] = set()
+    waits: list[float] = []
+    unread = request.unread
+    for place in order:
+        model, last = place.model, place is order[-1]
+        if not last and unread > (ways := place.ways.get(request.schema_name, unread)):
+            unread -= ways + 1
+            reasons.append(f"{model.name}: none of its answers could be used")
+            continue
+        if (tried := place.breaker.allow()) is None:
+            transient = True
+            refused.add(False)
+            wait = place.breaker.wait_secs
+            waits.append(wait)
+            reasons.append(f"{model.name}: left alone for {wait:.0f} s after several failures")
+            continue
+        if relay is not None:
+            relay.begin()
+        try:
+            asked = request if unread == request.unread else request.model_copy(update={"unread": unread})
+            with places.using(place):
+                reply = await model.ask(asked, relay)
+        except ModelUnavailable as error:
+            tried.failed()
+            transient = transient or error.transient
+            codes.add(error.exit_code)
+            refused.add(error.refused)
+            reasons.append(str(error))
+            if error.transient:
+                waits.append(getattr(error, "retry_after", None) or 0.0)
+            if request.watcher is not None and not last:
+                request.watcher.tell(f"{model.name} does not answer, another is asked: {error}")
+        else:
+            tried.succeeded()
+            places.answered(place)
+            if not (last or reply.other_ways):
+                place.ways[request.schema_name] = unread
+            return reply.model_copy(
+                update={
+                    "endpoint": reply.endpoint or model.name,
+                    "other_ways": reply.other_ways or not last,
+                }
+            )
+        finally:
+            tried.abandoned()  # unless it has told how it went
+    if not order:
+        transient, reasons = True, [places.nobody()]
+    # A single model speaks for itself.
+    text = reasons[0] if len(reasons) == 1 else "no model answered:\n" + "\n".join(f"- {r}" for r in reasons)
+    none = NoneAnswered(text, transient=transient, setup=codes == {2}, refused=refused == {True})
+    none.retry_after = min(waits, default=0.0) or None
+    raise none
+
+
+class _These:
+    """Always the same."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._places = tuple(places)
+
+    async def begin(self) -> None:
+        pass
+
+    def order(self) -> Sequence[Place]:
+        return self._places
+
+    def using(self, place: Place) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def answered(self, place: Place) -> None:
+        pass
+
+    def nobody(self) -> str:
+        return ""
+
+    async def aclose(self) -> None:
         async with AsyncExitStack() as closing:
-            for model in reversed(self._models):
-                closing.push_async_callback(model.aclose)
+            for place in reversed(self._places):
+                closing.push_async_callback(place.aclose)

@@ -36,7 +36,8 @@ class RetryingModel:
     """A model whose transient faults are tried again, within one time limit for the whole.
 
     Waits grow from `FIRST_WAIT_SECS` by two up to `LONGEST_WAIT_SECS`, each shortened by a random part of up to
-    a half; a `retry_after` of the endpoint is waited for in full. `timeout_secs` holds where the request sets none.
+    a half; a `retry_after` of the endpoint is waited for in full. `timeout_secs` holds where the request sets none; a function is asked
+    at the beginning of each.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class RetryingModel:
         model: Model,
         *,
         max_retries: int = 3,
-        timeout_secs: float | None = None,
+        timeout_secs: float | Callable[[], float] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rand: Callable[[], float] = random.random,
     ) -> None:
@@ -52,9 +53,13 @@ class RetryingModel:
         self.name = model.name
         self.style: Literal["standard", "small"] = model.style
         self.max_retries = max_retries
-        self.timeout_secs = timeout_secs
+        self._timeout_secs = timeout_secs
         self._sleep = sleep
         self._rand = rand
+
+    @property
+    def timeout_secs(self) -> float | None:
+        return self._timeout_secs() if callable(self._timeout_secs) else self._timeout_secs
 
     async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
         limit = self.timeout_secs if request.timeout_secs is None else request.timeout_secs

@@ -15,10 +15,13 @@ from replan.run.access.tenants.limits import Quotas
 from replan.run.access.use_cases import UseCases
 from replan.server.auth.authenticator import known_callers
 from replan.server.auth.exposure import check_exposure
+from replan.server.registries import found, stands
 from replan.server.shared import Pace, Shared, nobody_asked
 from replan.server.streams.hub import Hub
 from replan.server.streams.sse import Sending
+from replan.server.telemetry.discovery import Registries
 from replan.server.telemetry.metrics import Metrics
+from replan.wiring import registration_of
 
 if TYPE_CHECKING:
     from replan.app import Replan
@@ -72,6 +75,7 @@ async def serve(
     )
     service.parts.taps = (*service.parts.taps, metrics)
     shared.checks["store"] = _reads(shared)
+    shared.checks |= {name: found(looked_for) for name, looked_for in replan.discovery.named()}
     async with contextlib.AsyncExitStack() as fronts:
         # Last: what has begun is carried through, and counts among what is drained.
         fronts.push_async_callback(shared.use_cases.carrying.all_ended, secs)
@@ -80,17 +84,26 @@ async def serve(
             shared.checks |= known.checks()
             fronts.push_async_callback(known.aclose)
         fronts.push_async_callback(shared.hub.aclose)
-        urls = [await fronts.enter_async_context(front(shared)) for front in (_http, _grpc)]
+        http, grpc = [await fronts.enter_async_context(front(shared)) for front in (_http, _grpc)]
         taking = asyncio.create_task(driver.keep_up())
+        registration = registration_of(shared.settings, shared.settings.server.host, _port(http), _port(grpc))
+        metrics.registry.register(Registries(replan.discovery.states, registration))
         try:
+            if registration is not None:
+                shared.checks["registration"] = stands(registration)
+                await registration.begin()
             if ready is not None:
-                ready(Up(tuple(urls)))
+                ready(Up((http, grpc)))
             await stop.wait()
         finally:
             taking.cancel()
-            shared.leaving.set()
-            service.parts.leaving.set()
-            hub.stop()
+            try:
+                if registration is not None:  # first, so that nobody is sent here any more
+                    await registration.leave()
+            finally:
+                shared.leaving.set()
+                service.parts.leaving.set()
+                hub.stop()
         until = loop.time() + secs
         await driver.drain(secs)  # whoever calls meanwhile is told that it ends
     if left := await driver.drain(max(0.0, until - loop.time())):  # with what was stored at the last moment
@@ -127,6 +140,10 @@ async def _grpc(shared: Shared) -> AsyncIterator[str]:
     server = shared.settings.server
     async with serving_grpc(shared, server.host, server.grpc_port) as number:
         yield f"grpc://{_at(server.host)}:{number}"
+
+
+def _port(url: str) -> int:
+    return int(url.rpartition(":")[2])
 
 
 def _at(host: str) -> str:

@@ -81,8 +81,8 @@ class Shared:
     pace: Pace = field(default_factory=Pace)
     staying: Staying = field(init=False)
     """Streams, which end when their callers are known no more."""
-    checks: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
-    """What it stands on, by name: raises if that does not answer."""
+    checks: dict[str, Callable[[], Awaitable[str | None]]] = field(default_factory=dict)
+    """What it stands on, by name: raises if that does not answer, and may say how it stands."""
 
     def __post_init__(self) -> None:
         self.staying = Staying(self.authenticate)
@@ -99,12 +99,12 @@ class Shared:
         found, anybody = [], self.authenticate is nobody_asked
         for name, check in self.checks.items():
             try:
-                await check()
+                said = await check()
             except ReplanError as error:
                 why = one_line(str(error))
                 log.warning("not ready: %s: %s", name, why)
                 detail = why if anybody else "the log of the service says why"
                 found.append(Dependency(name=name, ready=False, detail=detail))
             else:
-                found.append(Dependency(name=name, ready=True))
+                found.append(Dependency(name=name, ready=True, detail=(said or "") if anybody else ""))
         return found

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replan.core.limits.breaker import Breaker
 from replan.errors import ModelUnavailable
 from replan.llm.fallback import FallbackModel
 from replan.llm.faults import EndpointError
@@ -80,36 +79,6 @@ async def test_closing_closes_every_model() -> None:
     models = [model(), model()]
     await FallbackModel(models).aclose()
     assert all(m.closed for m in models)
-
-
-@given(st.lists(st.sampled_from(["ok", "fail", "abandon", "tick"]), max_size=60), st.integers(1, 4))
-def test_a_breaker_is_open_exactly_after_enough_failures_and_until_its_rest_is_over(
-    events: list[str], threshold: int
-) -> None:
-    time = Time()
-    breaker = Breaker(threshold=threshold, cool_down_secs=10, now=time)
-    failures, opened = 0, None  # the model: failures in a row, and when it opened
-    for event in events:
-        time.now += 4 if event == "tick" else 0
-        if event == "tick":
-            continue
-        allowed = breaker.allow()
-        assert allowed == (opened is None or time.now >= opened + 10)
-        if not allowed:
-            assert breaker.wait_secs > 0
-            continue
-        if opened is not None:
-            assert not breaker.allow(), "one try at a time while half open"
-        if event == "ok":
-            breaker.succeeded()
-            failures, opened = 0, None
-        elif event == "abandon":
-            breaker.abandoned()
-        else:
-            breaker.failed()
-            failures += 1
-            if opened is not None or failures >= threshold:
-                opened = time.now
 
 
 @given(st.text(max_size=12), st.lists(st.tuples(st.text(max_size=12), st.integers(1, 4)), max_size=4))

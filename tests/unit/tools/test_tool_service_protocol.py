@@ -40,11 +40,11 @@ def test_the_protocol_that_is_said_apart_counts_with_an_http_address(
     settings = load_settings(file, env={}, cwd=tmp_path).settings
     (source,) = configured_sources(settings)
     assert isinstance(source, RemoteSource)
-    assert [peer.endpoint.url for peer in source._peers] == [url]
+    assert source.urls == (url,)
 
 
 def test_the_environment_may_say_the_protocol(tmp_path: Path) -> None:
     env = {"APP_TOOL_SERVICE_ENDPOINT": "http://tools:9000", "APP_TOOL_SERVICE_PROTOCOL": "grpc"}
     (source,) = configured_sources(load_settings(None, env=env, cwd=tmp_path).settings)
     assert isinstance(source, RemoteSource)
-    assert source._peers[0].endpoint.url == "grpc://tools:9000"
+    assert source.urls == ("grpc://tools:9000",)

@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from replan.config import Settings
+    from replan.ports import Endpoints
     from replan.run.service.resumable import CannotGoOn
     from replan.tools.catalog.catalog import Catalog
 
+_MOST_ASKED = 5
+"""Endpoints of a service."""
 _LOOK_SECS = 10.0
 """For the logs of tasks that have not ended."""
 
@@ -25,7 +28,10 @@ def model(settings: Settings) -> Finding:
     from replan.cli.terminal.opening import built_in_model
     from replan.cli.terminal.words import size
     from replan.llm.local.weights import DEFAULT, KNOWN, find
+    from replan.wiring import discovery_of
 
+    if (found := discovery_of(settings).models) is not None:
+        return _discovered(found, settings)
     if settings.llm.endpoint:
         return _endpoint(settings.llm.endpoint, settings.llm.api_key, settings.llm.default_model)
     name = built_in_model(settings, None, None)
@@ -52,6 +58,25 @@ def model(settings: Settings) -> Finding:
             "model", "problem", f"weights in {file}, but nothing to run them", "pip install 'replan[local]'"
         )
     return Finding("model", "ok", f"built in: {file}")
+
+
+def _discovered(found: Endpoints, settings: Settings) -> Finding:
+    """The first endpoint of the service that answers; what is wrong with the last of them."""
+    import asyncio
+
+    async def order() -> list[str]:
+        await found.begin()
+        try:
+            return list(found.order())
+        finally:
+            await found.aclose()
+
+    finding = Finding("model", "problem", f"no endpoint of {found.service} is known", "see registry")
+    for url in asyncio.run(order())[:_MOST_ASKED]:
+        finding = _endpoint(url, settings.llm.api_key, settings.llm.default_model)
+        if finding.state != "problem":
+            break
+    return finding
 
 
 def _endpoint(endpoint: str, api_key: str | None, model: str | None) -> Finding:

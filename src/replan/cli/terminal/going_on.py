@@ -194,9 +194,12 @@ def _with_key(
 
 def own_destinations(own: Settings) -> frozenset[str]:
     """Whom the settings of this process name for their key."""
+    from replan.wiring import discovery_of
+
     llm = own.llm
-    if llm.endpoint is not None:
-        return destinations(llm.endpoint, (), llm.fallback_endpoint)
+    service = llm.service_name if discovery_of(own).models is not None else None
+    if llm.endpoint is not None or service is not None:
+        return destinations(llm.endpoint, (), llm.fallback_endpoint, service)
     roles = (llm.selection_model, llm.planning_model, llm.reflection_model, llm.evaluation_model)
     return destinations(None, filter(None, (llm.default_model, *roles)))
 

@@ -119,9 +119,19 @@ def built_in_model(settings: Settings, model: str | None, endpoint: str | None) 
     llm = settings.llm
     named = model or llm.default_model
     if named is None:
-        return None if endpoint or llm.endpoint else llm.local_model or DEFAULT
+        at_address = endpoint or llm.endpoint or _is_looked_for(settings)
+        return None if at_address else llm.local_model or DEFAULT
     kind, _, name = named.partition(":")
     return (name or llm.local_model or DEFAULT) if kind == "local" else None
+
+
+def _is_looked_for(settings: Settings) -> bool:
+    """Whether models are asked at the instances of a service."""
+    if settings.llm.service_name is None:
+        return False
+    from replan.wiring import discovery_of
+
+    return discovery_of(settings).models is not None
 
 
 def interactive() -> bool:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from replan.beside import beside
-from replan.core.limits.breaker import Breaker
+from replan.core.limits.breaker import Breaker, Try
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
@@ -228,7 +228,8 @@ class McpSource:
             self._connection.retire()
             self._let_go()
         if self._opening is None:
-            if not self._breaker.allow():
+            tried = self._breaker.allow()
+            if tried is None:
                 wait = self._breaker.wait_secs
                 raise ToolCallError(
                     f"{self.name} has failed {self._failures} times in a row; it is left alone for {wait:.0f} s",
@@ -236,8 +237,9 @@ class McpSource:
                     happened="no",
                     retry_after=max(wait, 0.1),
                 )
-            self._opening = asyncio.create_task(self._open())
+            self._opening = asyncio.create_task(self._open(tried))
             self._opening.add_done_callback(self._opened)
+            self._opening.add_done_callback(lambda _: tried.abandoned())  # unless it has told how it went
         opening = self._opening
         await asyncio.wait({opening}, timeout=_left(until))
         if not opening.done():
@@ -257,32 +259,29 @@ class McpSource:
             )
         raise error
 
-    async def _open(self) -> Connection:
+    async def _open(self, tried: Try) -> Connection:
         try:
             made = _connection() if _LOADED in sys.modules else await beside(_connection)
+            await asyncio.sleep(_BACKOFF[min(self._failures, len(_BACKOFF) - 1)])
+            connection = made(
+                self.server, max_bytes=self._max_bytes, protocol=self._protocol, changed=self._changed
+            )
+            try:
+                await connection.open(_LOGIN_SECS + self._start if self._login else self._start)
+            except BaseException as error:
+                connection.end()
+                self._end(connection)
+                if isinstance(error, ToolCallError):
+                    tried.failed()
+                    self._failures += 1
+                raise
+            tried.succeeded()
+            self._failures = 0
+            return connection
         except ImportError as error:
             if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "httpx2"):
                 raise
-            self._breaker.abandoned()
             raise InputError(_NOT_INSTALLED) from None
-        await asyncio.sleep(_BACKOFF[min(self._failures, len(_BACKOFF) - 1)])
-        connection = made(
-            self.server, max_bytes=self._max_bytes, protocol=self._protocol, changed=self._changed
-        )
-        try:
-            await connection.open(_LOGIN_SECS + self._start if self._login else self._start)
-        except BaseException as error:
-            connection.end()
-            self._end(connection)
-            if isinstance(error, ToolCallError):
-                self._breaker.failed()
-                self._failures += 1
-            else:
-                self._breaker.abandoned()
-            raise
-        self._breaker.succeeded()
-        self._failures = 0
-        return connection
 
     def _opened(self, opening: asyncio.Task[Connection]) -> None:
         self._opening = None

@@ -13,13 +13,15 @@ from urllib.parse import urlsplit
 from replan.core.secrets import KnownSecrets, secrets_of_headers
 from replan.core.types import ToolSpec
 from replan.core.words import in_digits
+from replan.endpoints import Fixed, Kept
 from replan.errors import InputError, ToolCallError
-from replan.ports import ToolCall, ToolProblem
+from replan.ports import Endpoints, ToolCall, ToolProblem
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, unknown_tool
 from replan.tools.large_bytes import with_files
 from replan.tools.remote.client.attempt import Attempt, Doubt
-from replan.tools.remote.client.endpoints import LIST_SECS, Peer, is_down, shared_store
+from replan.tools.remote.client.endpoints import LIST_SECS, Peer, is_down, nobody, shared_store
 from replan.tools.remote.client.transport import Endpoint, checked_url
+from replan.tools.remote.messages import Listing
 
 CANCEL_SECS = 2.0
 WATCH_SECS = 30.0
@@ -31,8 +33,8 @@ class RemoteSource:
     """Tools of another process, over HTTP or gRPC (docs/reference/tool-service.md).
 
     `endpoints`: the service, and where else it can be reached, in order of preference; each
-    `http://`, `https://`, `grpc://` or `grpcs://host:port`, or `host:port` for `protocol`. `timeout_secs` limits a
-    call without a deadline whose tool has no time limit of its own.
+    `http://`, `https://`, `grpc://` or `grpcs://host:port`, or `host:port` for `protocol`. Or `replan.ports.Endpoints`, which
+    change. `timeout_secs` limits a call without a deadline whose tool has no time limit of its own.
 
     A request that failed is sent again, `max_retries` times at most, where that is safe: it did not reach the tool,
     the tool may be called twice, or the endpoint remembers the key of the call. Then the next endpoint is asked, too,
@@ -43,7 +45,7 @@ class RemoteSource:
 
     def __init__(
         self,
-        endpoints: Sequence[str],
+        endpoints: Sequence[str] | Endpoints,
         *,
         name: str | None = None,
         protocol: Literal["http", "grpc"] = "grpc",
@@ -55,19 +57,33 @@ class RemoteSource:
         max_retries: int = 3,
         max_result_bytes: int = MAX_RESULT_BYTES,
     ) -> None:
-        if isinstance(endpoints, str) or not endpoints:
+        if isinstance(endpoints, str) or (isinstance(endpoints, Sequence) and not endpoints):
             raise InputError("a tool service needs a list of endpoints, like ['grpc://host:8471']")
-        urls = list(dict.fromkeys(checked_url(each, protocol) for each in endpoints))
-        self.name = name or re.sub(r"\W+", "_", urlsplit(urls[0]).netloc)
-        self._timeout_secs = timeout_secs
-        self._max_retries = max_retries
-        self._peers = [
-            Peer(
-                Endpoint(url, token, dict(headers or {}), connect_timeout_secs, max_result_bytes, ca_file),
+
+        def peer(url: str) -> Peer:
+            return Peer(
+                Endpoint(
+                    checked_url(url, protocol),
+                    token,
+                    dict(headers or {}),
+                    connect_timeout_secs,
+                    max_result_bytes,
+                    ca_file,
+                ),
                 self.name,
             )
-            for url in urls
-        ]
+
+        self._timeout_secs = timeout_secs
+        self._max_retries = max_retries
+        if isinstance(endpoints, Sequence):
+            urls = list(dict.fromkeys(checked_url(each, protocol) for each in endpoints))
+            self.name = name or re.sub(r"\W+", "_", urlsplit(urls[0]).netloc)
+            self._peers = Kept(Fixed(urls), peer, lambda each: each.transport.aclose())
+            self._peers.known()  # what is wrong with one is told here
+        else:
+            self.name = name or re.sub(r"\W+", "_", endpoints.service)
+            self._peers = Kept(endpoints, peer, lambda each: each.transport.aclose())
+            endpoints.watch(self._others)
         self.secrets = KnownSecrets()
         self.secrets.add(token, "token")
         self.secrets.add_all(secrets_of_headers(headers or {}))
@@ -81,9 +97,18 @@ class RemoteSource:
         self._doubts: dict[str, Doubt] = {}
         """By key, of calls that failed."""
 
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Where it can be reached, as far as is known."""
+        return tuple(peer.endpoint.url for peer in self._peers.known())
+
     async def tools(self) -> Sequence[ToolSpec]:
         """The tools of the first endpoint that lists them; if none does, the error of the first that is there."""
-        asked = [peer.list_tools(min(LIST_SECS, self._timeout_secs)) for peer in self._peers]
+        await self._peers.begin()
+        peers = self._peers.known()
+        if not peers:
+            raise ToolCallError(nobody(self._peers.endpoints), kind="unavailable", happened="no")
+        asked = [self._listed(peer) for peer in peers]
         found = await asyncio.gather(*asked, return_exceptions=True)
         for each in found:
             if isinstance(each, BaseException) and not isinstance(each, ToolCallError):
@@ -93,7 +118,7 @@ class RemoteSource:
             raise min((each for each in found if isinstance(each, ToolCallError)), key=is_down)
         self._problems = [ToolProblem(str(each)) for each in found if isinstance(each, ToolCallError)]
         self._problems += listed[0].problems
-        relied = shared_store(self._peers)
+        relied = shared_store(peers)
         if not relied and any(each.keys_are_durable for each in listed):
             text = "its endpoints do not share one memory of keys, so that idempotency keys are not relied on"
             self._problems.append(ToolProblem(text))
@@ -109,6 +134,10 @@ class RemoteSource:
         self._specs, self._revision = specs, listed[0].revision
         self._watch()
         return list(specs.values())
+
+    async def _listed(self, peer: Peer) -> Listing:
+        with self._peers.using(peer):
+            return await peer.list_tools(min(LIST_SECS, self._timeout_secs))
 
     def problems(self) -> Sequence[ToolProblem]:
         return tuple(self._problems)
@@ -132,9 +161,10 @@ class RemoteSource:
             self._watching = None
         if self._cancels:
             await asyncio.wait(self._cancels, timeout=CANCEL_SECS)
-        await asyncio.gather(*(peer.transport.aclose() for peer in self._peers))
+        await self._peers.aclose()
 
     async def _call(self, call: ToolCall) -> Any:
+        await self._peers.begin()
         if self._specs is None:
             await self.tools()
         specs = self._specs or {}
@@ -201,6 +231,11 @@ class RemoteSource:
         self._cancels.add(task)
         task.add_done_callback(self._cancels.discard)
 
+    def _others(self) -> None:
+        """Other endpoints than before: what they offer, and which keys they remember, may be something else."""
+        if self._changed is not None and self._specs is not None:
+            self._changed()
+
     def _watch(self) -> None:
         if self._changed is not None and (self._watching is None or self._watching.done()):
             self._watching = asyncio.get_running_loop().create_task(self._keep_watching())
@@ -211,10 +246,11 @@ class RemoteSource:
         pause = 1.0
         while True:
             begun, told = loop.time(), False
-            for peer in self._peers:
+            for peer in self._peers.known():
                 try:
                     async with asyncio.timeout(WATCH_SECS + LIST_SECS):
-                        found = await peer.transport.list_tools(self._revision, WATCH_SECS)
+                        with self._peers.using(peer):
+                            found = await peer.transport.list_tools(self._revision, WATCH_SECS)
                 except (ToolCallError, TimeoutError):
                     continue
                 told = True

@@ -8,11 +8,14 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from replan.core.limits.breaker import Try
 from replan.core.types import ToolSpec
+from replan.core.words import some
+from replan.endpoints import Kept
 from replan.errors import ToolCallError
 from replan.ports import ToolCall
 from replan.tools.bounds import traceparent
-from replan.tools.remote.client.endpoints import LIST_SECS, Peer
+from replan.tools.remote.client.endpoints import LIST_SECS, Peer, nobody, took
 from replan.tools.remote.client.transport import TransportFailure
 from replan.tools.remote.messages import Execute, dumps
 
@@ -31,7 +34,7 @@ class Attempt:
 
     def __init__(
         self,
-        peers: Sequence[Peer],
+        peers: Kept[Peer],
         call: ToolCall,
         spec: ToolSpec,
         *,
@@ -41,6 +44,7 @@ class Attempt:
         doubt: Doubt,
     ) -> None:
         self._peers = peers
+        self._order = peers.order()
         self._call = call
         self._spec = spec
         self._is_once = (call.effect or spec.effect) == "once"
@@ -67,10 +71,10 @@ class Attempt:
         delay = _BASE_DELAY
         skip: set[Peer] = set()
         while True:
-            peer = self._choose(skip)
-            if peer is None:
+            peer, tried = self._choose(skip)
+            if peer is None or tried is None:
                 skip.clear()
-                ready = min(each.breaker.wait_secs for each in self._candidates())
+                ready = min((each.breaker.wait_secs for each in self._candidates()), default=0.0)
                 wait = max(wait, ready, delay * random.uniform(0.5, 1.0))
                 if self._is_last or self._left <= 0 or self._is_late(wait):
                     raise self.final()
@@ -78,9 +82,11 @@ class Attempt:
                 delay = min(delay * 2, _MAX_DELAY)
                 await asyncio.sleep(wait)
                 wait = 0.0
+                self._order = self._peers.order()
                 continue
             try:
-                return await self._try(peer)
+                with self._peers.using(peer):
+                    return await self._try(peer, tried)
             except TransportFailure as error:
                 skip.add(peer)
                 wait = error.retry_after or 0.0
@@ -91,13 +97,16 @@ class Attempt:
     def _candidates(self) -> Sequence[Peer]:
         """Where the call may be made. One that may have taken effect: only where its key is remembered."""
         if not self.doubt or not self.store or not self._is_once:
-            return self._peers
-        return [each for each in self._peers if each.store == self.store] or self._peers
+            return self._order
+        return [each for each in self._peers.recent() if each.store == self.store] or self._order
 
-    def _choose(self, skip: set[Peer]) -> Peer | None:
-        return next((each for each in self._candidates() if each not in skip and each.breaker.allow()), None)
+    def _choose(self, skip: set[Peer]) -> tuple[Peer | None, Try | None]:
+        for each in self._candidates():
+            if each not in skip and (tried := each.breaker.allow()) is not None:
+                return each, tried
+        return None, None
 
-    async def _try(self, peer: Peer) -> Any:
+    async def _try(self, peer: Peer, tried: Try) -> Any:
         """One request to one endpoint; its breaker is told how it went."""
         told = False
         call_id = secrets.token_hex(8)
@@ -108,11 +117,12 @@ class Attempt:
             self._store_sent = request.key_store
             self.sent = self.under_way = True
             output = await peer.transport.execute(request, self._call.report)
-            peer.took(None)
+            took(tried, None)
+            self._peers.answered(peer)
             told = True
             return output
         except ToolCallError as error:
-            peer.took(error)
+            took(tried, error)
             told = True
             raise
         except asyncio.CancelledError:
@@ -123,7 +133,7 @@ class Attempt:
             if told:
                 self.under_way = False
             else:
-                peer.breaker.abandoned()
+                tried.abandoned()
 
     def _request(self, peer: Peer, call_id: str) -> Execute:
         call, listing = self._call, peer.listing
@@ -173,9 +183,11 @@ class Attempt:
             happened = "unknown" if self.under_way or self.doubt else "no"
             return ToolCallError(late, kind="timeout", happened=happened)
         if found is None:
-            ready = min(each.breaker.wait_secs for each in self._peers)
-            urls = ", ".join(peer.endpoint.url for peer in self._peers)
+            ready = min((each.breaker.wait_secs for each in self._order), default=1.0)
+            urls = some([peer.endpoint.url for peer in self._order], 5)
             text = f"the tool service at {urls} was not there lately; it is tried again in {ready:.1f} s"
+            if not self._order:
+                text = nobody(self._peers.endpoints)
             found = ToolCallError(text, kind="unavailable", happened="no", retry_after=ready)
         if found.happened == "no" and self.doubt and self._is_once:
             text = f"{self.doubt}; then: {found}"

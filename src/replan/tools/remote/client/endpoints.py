@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from replan.core.limits.breaker import Breaker
+from replan.core.limits.breaker import Breaker, Try
 from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
+from replan.ports import Endpoints
 from replan.tools.remote.client.transport import Endpoint, Transport, TransportFailure
 from replan.tools.remote.messages import Listing
 
@@ -49,17 +50,25 @@ class Peer:
         self.listing = found
         return found
 
-    def took(self, error: ToolCallError | None) -> None:
-        """Tell the breaker how a request went: a service that answers is there."""
-        if error is None or not is_down(error):
-            self.breaker.succeeded()
-        else:
-            self.breaker.failed()
+
+def took(tried: Try, error: ToolCallError | None) -> None:
+    """Tell a breaker how a request went: a service that answers is there."""
+    if error is None or not is_down(error):
+        tried.succeeded()
+    else:
+        tried.failed()
 
 
 def is_down(error: ToolCallError) -> bool:
     """Whether nobody is there, as against somebody who answers with an error."""
     return error.kind in ("refused", "connection_lost") or error.status in (502, 503, 504)
+
+
+def nobody(endpoints: Endpoints) -> str:
+    """That not one address of the service is known, and why."""
+    state = endpoints.state()
+    why = state.problem or "it lists none"
+    return f"no instance of the tool service {endpoints.service!r} is known: {state.registry}: {why}"
 
 
 def shared_store(peers: Sequence[Peer]) -> bool:

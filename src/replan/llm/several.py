@@ -1,0 +1,52 @@
+"""One model at several endpoints: each is asked in its turn, and all of them again where none has answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from replan.core.limits.prices import Price
+from replan.llm.address import name_at
+from replan.llm.discovered import DiscoveredModel
+from replan.llm.fallback import FallbackModel
+from replan.llm.provider import open_model
+from replan.llm.retry import RetryingModel
+from replan.ports import Endpoints
+
+_MOST_LIMITS = 3
+"""A request ends after so many times the limit of one endpoint, however many there are."""
+
+
+def open_several(
+    name: str,
+    endpoints: Sequence[str] | Endpoints,
+    *,
+    timeout_secs: float,
+    max_retries: int,
+    prices: Mapping[str, Price] | None = None,
+    **options: Any,
+) -> RetryingModel:
+    """The model at the first of these that answers. `timeout_secs` limits one request to one of them.
+
+    Each is asked once before any is asked again: to wait is for when all have failed. `options`: of `open_model`.
+    """
+
+    def at(endpoint: str) -> RetryingModel:
+        return open_model(
+            name, endpoint=endpoint, timeout_secs=timeout_secs, max_retries=0, prices=prices, **options
+        )
+
+    def price() -> Price | None:
+        return (
+            next((prices[one] for one in (name, name_at(name), "*") if one in prices), None)
+            if prices
+            else None
+        )
+
+    several: FallbackModel | DiscoveredModel
+    if isinstance(endpoints, Sequence):
+        several = FallbackModel([at(each) for each in endpoints])
+    else:
+        several = DiscoveredModel(name_at(name), endpoints, at, price)
+    limit: Callable[[], float] = lambda: timeout_secs * min(_MOST_LIMITS, several.breadth)  # noqa: E731
+    return RetryingModel(several, max_retries=max_retries, timeout_secs=limit)

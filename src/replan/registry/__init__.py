@@ -1,0 +1,1 @@
+"""Registries of services: who offers a service now, and that this one is offered."""

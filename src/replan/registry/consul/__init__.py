@@ -1,0 +1,1 @@
+"""Consul: the instances of services, and the registration of this one."""

@@ -1,0 +1,1 @@
+"""The domain name system as a registry: addresses of a name, and SRV records."""

@@ -1,0 +1,57 @@
+"""What operators see of registries: of the services that are looked for, and of the registration of this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from replan.ports import ServiceState
+
+if TYPE_CHECKING:
+    from replan.registry.consul.registration import Registration
+
+
+class Registries(Collector):
+    """Read at the time of asking."""
+
+    def __init__(
+        self, states: Callable[[], Sequence[ServiceState]], registration: Registration | None
+    ) -> None:
+        self._states = states
+        self._registration = registration
+
+    def collect(self) -> Iterator[Metric]:
+        known = GaugeMetricFamily(
+            "replan_discovery_instances", "Instances of a service that are known.", labels=["service"]
+        )
+        well = GaugeMetricFamily(
+            "replan_discovery_up",
+            "Whether its registry answers, and lists some that can be used.",
+            labels=["service"],
+        )
+        looks = CounterMetricFamily(
+            "replan_discovery_answers", "Answers of its registry.", labels=["service"]
+        )
+        changes = CounterMetricFamily(
+            "replan_discovery_changes", "Answers with others than before.", labels=["service"]
+        )
+        failures = CounterMetricFamily(
+            "replan_discovery_failures", "Questions that its registry did not answer.", labels=["service"]
+        )
+        for state in self._states():
+            labels = [state.service]
+            known.add_metric(labels, state.instances)
+            well.add_metric(labels, 0 if state.problem else 1)
+            looks.add_metric(labels, state.looks)
+            changes.add_metric(labels, state.changes)
+            failures.add_metric(labels, state.failures)
+        yield from (known, well, looks, changes, failures)
+        if (mine := self._registration) is not None:
+            stands = GaugeMetricFamily("replan_registered", "Whether this service is registered.")
+            stands.add_metric([], 0 if mine.problem else 1)
+            made = CounterMetricFamily("replan_registrations", "How often it was registered.")
+            made.add_metric([], mine.made)
+            yield from (stands, made)
