@@ -135,9 +135,12 @@ class NoSuchPart(InputError):
 class TaskNotDone(InputError):
     """The task has no result yet."""
 
-    def __init__(self, task_id: str, status: str) -> None:
+    def __init__(self, task_id: str, status: str, *, to_follow: bool = False) -> None:
+        """`to_follow`: another task was to follow it."""
         super().__init__(
-            f"task {task_id!r} waits: what for is told beside it, and by `/waiting`"
+            f"previous_task_id: task {task_id!r} has not ended ({status}), so that nothing can be known yet of what it comes to: wait for its end"
+            if to_follow
+            else f"task {task_id!r} waits: what for is told beside it, and by `/waiting`"
             if status == "waiting"
             else f"task {task_id!r} has not ended ({status}): wait for its result (`?wait=SECS`), or watch its events"
         )

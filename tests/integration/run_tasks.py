@@ -83,6 +83,8 @@ class Bench:
         *,
         text: str = "do it",
         metadata: JsonObject | None = None,
+        context: JsonObject | None = None,
+        tenant: str = "",
         task_id: str | None = None,
         budget: Mapping[str, Any] | None = None,
         **policy: Any,
@@ -94,6 +96,8 @@ class Bench:
                 description=text,
                 policy=Policy(budget=Budget(**(budget or {})), **policy),
                 metadata=metadata or {},
+                context=context or {},
+                tenant=tenant,
                 task_id=task_id,
                 plan=wanted,
             )

@@ -14,6 +14,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, mode
 from pydantic_core import from_json, to_json
 
 from replan.core.calls.site import Slot, slot_of
+from replan.core.following.told import PreviousTask
 from replan.core.ids import TENANT, canonical, digest, is_session
 from replan.core.limits.policy import Policy
 from replan.core.plan.diff import PlanDiff
@@ -82,6 +83,18 @@ class TaskSubmitted(Event):
         if not self.tenant:  # as it was before there were any
             del asked["tenant"]
         return digest(canonical(asked))
+
+
+class PreviousTasksRead(Event):
+    """What the task knows of the tasks that it follows, as they were when it was begun."""
+
+    type: Literal["previous_tasks_read"] = "previous_tasks_read"
+    tasks: tuple[PreviousTask, ...]
+    """The one that it was told to follow first, then those of its session, the latest first."""
+    more: int = 0
+    """Of how many more of the session nothing is said."""
+    at_least: bool = Field(default=False, exclude_if=lambda value: not value)
+    """There may be more than that."""
 
 
 class TaskForked(Event):
@@ -785,6 +798,7 @@ class UnknownEvent(Event):
 
 KnownEvent: TypeAlias = (
     TaskSubmitted
+    | PreviousTasksRead
     | TaskForked
     | ForkMade
     | TaskStarted

@@ -49,6 +49,7 @@ from replan.core.waits.state import was_set_back
 from replan.errors import ModelError, PlanInvalid, RecordingError, ReplanError, StoreError, TaskHeld
 from replan.run.calls.closing import close_asked, close_crashed, close_running, running_closed
 from replan.run.family import relatives
+from replan.run.following.reading import read_previous
 from replan.run.human_input import questions as asking
 from replan.run.human_input import wishes
 from replan.run.human_input.signals import People
@@ -237,6 +238,8 @@ class Drive:
         try:
             if self.drift is not None:
                 await drift.record(run, self.drift)
+            if not self.late:
+                await read_previous(run)
             if run.state.fruitless >= MOST_FRUITLESS and run.state.cancel is None:
                 raise Halted(
                     f"whoever drove it was gone {run.state.fruitless} times with nothing done in between",

@@ -11,7 +11,7 @@ from replan.core.events import Record
 from replan.core.reflection import Strategy, SuggestedAction
 from replan.core.tools.versions import in_words
 from replan.core.types import Evaluation
-from replan.core.words import in_digits, text_of
+from replan.core.words import in_digits, some, text_of
 
 _CATEGORIES = {
     "parameter_error": "wrong parameters",
@@ -34,6 +34,9 @@ _STRATEGIES = {
 def sentence(event: e.AnyEvent) -> str | None:
     """What the event says of recovery; None if nothing."""
     match event:
+        case e.PreviousTasksRead():
+            told = [f"{one.task_id} ({one.status})" for one in event.tasks]
+            return f"it follows {some(told, 3)}"
         case e.StepReflected():
             return _reflected(event)
         case e.StepRepaired():

@@ -240,6 +240,8 @@ class NeverMade:
         step, action = self._steps.get(ref.head), ref.action
         if step is None:
             step, action = self._state.step_of_action(ref.head), ref.head
+        if step is None:
+            step, action = self._state.previous.get(ref.head), None
         if step is None or depth > _DEEP:
             raise UnresolvedReference(ref.raw, where="this task", why="it has no output at hand")
         in_part = step.status == "failed" and not 0 < step.gone <= meant

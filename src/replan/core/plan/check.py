@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from replan.core.data.canonical import has_forms
 from replan.core.data.validation import faults, quick_check
+from replan.core.following.referred import NOTHING, Followed
 from replan.core.ids import step_id_problem
 from replan.core.limits.policy import PlanLimits
 from replan.core.plan.check_parameters import item_violations, masks_written, parameter_violations
@@ -86,6 +87,7 @@ def check_plan(
     moot: Collection[str] = (),
     ran: Mapping[tuple[StepId, str | None], ToolSpec | None] | None = None,
     secret: SecretMetadata | None = None,
+    followed: Followed = NOTHING,
 ) -> Checked:
     """The plan as it will run, and everything that is wrong with it.
 
@@ -93,15 +95,14 @@ def check_plan(
     `used`: ids that new steps may not take. `settled`: steps that are done or stay as they were checked: what they
     call is not checked again. `before`: steps of the parts that the rest goes on from (`more`): it is one plan with
     them. `moot`: steps that were not to run, so that they make no call. `ran`: what has run in place of what they plan, by step and action.
-    `secret`: the metadata that hold secrets.
+    `secret`: the metadata that hold secrets. `followed`: what there is of the tasks that this one follows.
     """
     if len(plan.steps) > limits.max_steps:
         return Checked(
             plan, (f"the plan has {len(plan.steps)} steps; at most {limits.max_steps} are allowed",)
         )
-    check = _Check(
-        tools, Draft(metadata, earlier or {}, secret, ran or {}), limits, used, settled, before, moot
-    )
+    draft = Draft(metadata, earlier or {}, secret, ran or {}, followed=followed)
+    check = _Check(tools, draft, limits, used, settled, before, moot)
     steps = check.run(plan.steps)
     made = plan.model_copy(update={"steps": tuple(steps)})
     return Checked(made, check.told(), check.graph(steps), check.constants, of_steps=check.of_steps)
@@ -310,7 +311,7 @@ class _Check:
                 self.say(f"step {step.step_id!r} depends on itself")
             elif owner in steps:
                 out.append(owner)
-            elif owner not in self.draft.earlier:
+            elif owner not in self.draft.earlier and owner not in self.draft.followed.schemas:
                 hint = known_steps(self.draft) if len(self.violations) < MOST_TOLD else ""
                 self.say(f"step {step.step_id!r} depends on {name!r}, which is not a step of this plan{hint}")
         return out

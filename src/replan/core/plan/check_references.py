@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from replan.core.data import schemas
+from replan.core.following.referred import is_followed
 from replan.core.plan.index import Draft, metadata_name
 from replan.core.references.conditions import STATUSES, roots, unknown_statuses, waits_for_failure
 from replan.core.references.paths import PathError, chains, check_path, gives_list, select, static_steps
@@ -58,10 +59,18 @@ def _problem(draft: Draft, step: Step, ref: Reference) -> str:
         )
     if ref.head in draft.earlier:
         return _second_step(draft, ref) or _path_problem(ref, draft.produced(ref))
+    if is_followed(ref.head) and not _means_a_step(draft, ref):
+        return draft.followed.problem(ref) or _second_step(draft, ref)
     return (
         f"{ref.raw}: {ref.head!r} is not a step{known_steps(draft)}; "
         f"if it is meant as text, write it as {written_as_text(ref.raw)}"
     )
+
+
+def _means_a_step(draft: Draft, ref: Reference) -> bool:
+    """True where a step of the task is called as tasks are that it could follow, and it follows none of that name."""
+    name = ref.head.partition(".")[0]
+    return name in draft.steps and all(one.partition(".")[0] != name for one in draft.followed.schemas)
 
 
 def _action_problem(draft: Draft, ref: Reference, owner: str) -> str:
@@ -201,7 +210,16 @@ def _condition(draft: Draft, step: Step) -> Iterator[str]:
                 f"`when`: {name}.status == 'failed' never holds, since a step runs only when all that it looks at has "
                 "succeeded or was skipped; a failure is recovered from, or the plan is made anew: leave this step out"
             )
-    for name, part in roots(step.when):
+    looked_at = roots(step.when)
+    others = [
+        one
+        for one in looked_at
+        if is_followed(one[0]) and one[0] not in draft.steps and one[0] not in draft.earlier
+    ]
+    yield from draft.followed.condition_problems(others)
+    for name, part in looked_at:
+        if (name, part) in others:
+            continue
         if name == step.step_id:
             yield f"`when` looks at its own step {name!r}"
         elif name in draft.steps or name in draft.earlier:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from replan.core.following.referred import NOTHING, Followed
 from replan.core.plan.receivers import SecretMetadata
 from replan.core.references.paths import check_path, static_steps
 from replan.core.references.refs import Reference, has_references, references
@@ -64,6 +65,8 @@ class Draft:
     actions: dict[str, tuple[StepId, int]] = field(default_factory=dict)
     """Action id → its step and its place there."""
     position: dict[StepId, int] = field(default_factory=dict)
+    followed: Followed = NOTHING
+    """What there is of the tasks that this one follows."""
     writers: dict[str, list[StepId]] = field(default_factory=dict)
     """Metadata name → the steps whose tools write it, in plan order."""
     sees: dict[StepId, Collection[str | None]] = field(default_factory=dict)
@@ -107,7 +110,8 @@ class Draft:
         """The schema of what the reference's head (and action) gives, without its path; None if unknown."""
         step = self.steps.get(self.owner(ref.head))
         if step is None:
-            return self.earlier.get(ref.head) if ref.action is None else None
+            known = self.earlier if ref.head in self.earlier else self.followed.schemas
+            return known.get(ref.head) if ref.action is None else None
         action = ref.action or (ref.head if ref.head in self.actions else None)
         one = self._output_schema(step, action)
         if step.for_each is None:

@@ -9,7 +9,7 @@ from replan.core.references.evaluate import is_empty, said
 from replan.core.references.loose import as_meant
 from replan.core.references.meter import Meter
 from replan.core.references.paths import Missing, check_path, parsed, select
-from replan.core.references.refs import WORDS, Reference, is_plain, parse
+from replan.core.references.refs import WORDS, Reference, gives_output, is_plain, parse
 
 
 def read_condition(text: str) -> str:
@@ -27,8 +27,9 @@ def _without_braces(text: str) -> str:
         elif segment.problem or segment.action:
             return text
         else:
-            head = segment.head if segment.head.isidentifier() else json.dumps(segment.head)
-            if segment.head not in WORDS:
+            names = segment.head.split(".")
+            head = ".".join(name if name.isidentifier() else json.dumps(name) for name in names)
+            if gives_output(segment.head):
                 head += ".output"
             path = segment.path
             out += head + (f".{path}" if path and path[0] not in "[@" else path.removeprefix("@"))

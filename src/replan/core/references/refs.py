@@ -2,7 +2,8 @@
 
 Grammar (specification §4.3): `${HEAD…}` and `{{HEAD…}}` refer; `$${` and `{{{{…}}}}` are literal text.
 HEAD is a step id, an action id, `metadata`, `task`, `item` or `index`; what follows is `.output` and a
-JMESPath. Text is scanned once: what is put in is never scanned again.
+JMESPath. Of a task that this one follows it is `previous.STEP`, `previous.STEP.parameters` or `previous.result`
+(`previous_2` of the one before that, and so on). Text is scanned once: what is put in is never scanned again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,13 @@ from replan.core.walk import every
 ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 RESERVED = frozenset({"metadata", "task", "item", "index", "env"})
 WORDS = ("metadata", "task", "item", "index")
+_FOLLOWED = r"previous(?:_[1-9][0-9]?)?"
+FOLLOWED = re.compile(_FOLLOWED)
+"""A task that this one follows, as references name it."""
+RESULT, PARAMETERS = "result", "parameters"
+"""What there is of such a task beside the outputs of its steps: its answer, and what a step has called its tool with."""
+NOT_OF_FOLLOWED = frozenset({"output", "outputs", "actions", RESULT})
+"""Names that no step of it can be referred to by: a step of this task may be called `previous`, too."""
 
 
 class Reference(NamedTuple):
@@ -28,6 +36,7 @@ class Reference(NamedTuple):
     raw: str
     """As written, with its braces."""
     head: str
+    """Of a task that this one follows with what is meant of it: `previous.step_1`. No id has a dot."""
     action: str | None
     """The action, for `step.actions.ACTION…`."""
     path: str
@@ -205,11 +214,16 @@ def _reference(raw: str, opening: int, closing: int, *, closed: bool) -> Referen
         )
     if head in WORDS:
         return _word(raw, head, rest)
+    if FOLLOWED.fullmatch(head) and (part := _PART.match(rest)) and part[1] not in _OF_A_STEP:
+        return _of_followed(raw, f"{head}.{part[1]}", rest[part.end() :].strip())
     return _of_step(raw, head, rest)
 
 
+_PART = re.compile(r"\.\s*([A-Za-z_][A-Za-z0-9_-]*)")
+_OF_A_STEP = NOT_OF_FOLLOWED - {RESULT}
 _INSIDE = re.compile(
-    r"(?<![\w.&@-])([A-Za-z_][A-Za-z0-9_-]*)\s*\.\s*outputs?(?![\w-])|(?<![\w.&@-])(metadata|item)(?![\w-])"
+    rf"(?<![\w.&@-])((?:{_FOLLOWED}\.)?[A-Za-z_][A-Za-z0-9_-]*)\s*\.\s*outputs?(?![\w-])"
+    rf"|(?<![\w.&@-])(metadata|item|{_FOLLOWED}\.{RESULT})(?![\w-])"
 )
 
 
@@ -273,6 +287,31 @@ def _of_step(raw: str, head: str, rest: str) -> Reference:
     return Reference(
         raw, head, action, "", f"{_short(raw)}: an output is written {wanted}; {_literal_hint(raw)}"
     )
+
+
+def _of_followed(raw: str, head: str, rest: str) -> Reference:
+    """What a task that this one follows has come to, or a step of it; `head` names which."""
+    alone = head.endswith(f".{RESULT}")
+    if not alone and (found := _GIVEN.match(rest)):
+        head, rest, alone = f"{head}.{PARAMETERS}", rest[found.end() :].strip(), True
+    if alone:
+        path = _path(rest)
+        if path is None:
+            return Reference(raw, head, None, "", f"{_short(raw)} is no reference; {_literal_hint(raw)}")
+        return _with_path(raw, head, None, path)
+    ref = _of_step(raw, head, rest)
+    if ref.action is None:
+        return ref
+    hint = f"what an action of an earlier task has given is a field of its step's output: ${{{head}.output.{ref.action}}}"
+    return Reference(raw, head, None, "", f"{_short(raw)}: {hint}")
+
+
+_GIVEN = re.compile(rf"\.\s*{PARAMETERS}(?![A-Za-z0-9_-])")
+
+
+def gives_output(head: str) -> bool:
+    """True where what is referred to is a step's output, which a condition takes by `.output`."""
+    return head not in WORDS and not ("." in head and head.endswith((f".{RESULT}", f".{PARAMETERS}")))
 
 
 def _path(rest: str) -> str | None:

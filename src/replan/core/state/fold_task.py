@@ -15,6 +15,7 @@ from replan.core.limits.policy import with_approval
 from replan.core.state import fold_recovery
 from replan.core.state.fold_plans import leave_all_steps, reopen
 from replan.core.state.human_input import Said
+from replan.core.state.progress import done_before
 from replan.core.state.task import State
 from replan.core.trace import SETTING, parent_of
 from replan.core.types import JsonObject, StepId, Usage, shared
@@ -40,6 +41,20 @@ def _submitted(state: State, event: e.TaskSubmitted, ts: float) -> None:
     state.created = state.last_ts = ts
     state.given_at = ts if event.plan is not None else 0.0
     state._metadata = None
+
+
+def _previous_read(state: State, event: e.PreviousTasksRead, ts: float) -> None:
+    """What the tasks have given that this one follows can be referred to; none of it was done by this one."""
+    state.following, state.previous = event, {}
+    for task in event.tasks:
+        for name, step, kept in task.values():
+            tool = step.tool if step is not None else ""
+            state.previous[name] = done_before(name, tool, kept, task.task_id, ts, masked=event.masked)
+            state.any_lost = state.any_lost or kept.masked
+            files = [file for file in (kept.artifact, *kept.files) if file is not None]
+            state.kept_apart = state.kept_apart or bool(files)
+            if named := {file.artifact_id: file for file in files if file.media_type or file in kept.files}:
+                state.files = {**state.files, **named}
 
 
 def _started(state: State, event: e.TaskStarted, ts: float) -> None:
@@ -272,6 +287,7 @@ def _fork_made(state: State, event: e.ForkMade, ts: float) -> None:
 
 HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
     e.TaskSubmitted: _submitted,
+    e.PreviousTasksRead: _previous_read,
     e.TaskStarted: _started,
     e.TaskResumed: _resumed,
     e.TaskLeft: _left,

@@ -11,6 +11,8 @@ from replan.core.calls.site import ONLY as ONLY
 from replan.core.calls.site import Place as Place
 from replan.core.calls.site import Slot as Slot
 from replan.core.calls.site import slot_of as slot_of
+from replan.core.following.told import Kept
+from replan.core.masked import lost
 from replan.core.state.step_recovery import Healing
 from replan.core.types import Action, Artifact, Effect, Fault, JsonObject, Step, StepId
 
@@ -198,6 +200,21 @@ class StepState:
         # the failure of a call that has succeeded after all was its doubt: no other try
         known = call.settled and any(one.call_key == call.key for one in failed)
         return len(failed) + (not known)
+
+
+def done_before(
+    name: str, tool: str, kept: Kept, task_id: str, ts: float, *, masked: bool = False
+) -> StepState:
+    """What is referred to of another task, as a step that was done before this one was begun. It is no call of this one.
+
+    `masked`: something in it is known to be secret here.
+    """
+    value, files = (lost(kept.value), lost(kept.files)) if kept.masked else (kept.value, kept.files)
+    call = CallState(
+        key="", step_id=name, slot=ONLY, tool_id=tool, attempt=1, effect="reads", parameters={}, status="succeeded",
+        output=Output(value, kept.artifact, masked or kept.masked, files), ended=ts, of_task=task_id,
+    )  # fmt: skip
+    return StepState(Step(step_id=name, tool=tool), "succeeded", {ONLY: call}, ended=ts)
 
 
 # ── the status of the whole task ──

@@ -67,6 +67,7 @@ _NOTHING: JsonObject = {}
 """Shared by all states: nobody writes into what was submitted."""
 _NOTHING_USED = Usage()
 _NO_FILES: dict[str, Artifact] = {}
+_NO_STEPS: dict[str, StepState] = {}
 _NO_TRIES: dict[CallKey, tuple[str, bool]] = {}
 _NO_FAULTS: dict[StepId, Fault] = {}
 _NO_WAITS: dict[CallKey, Wait] = {}
@@ -186,6 +187,10 @@ class State:
     """A person wants it to stand still, and nobody has said since that it may go on."""
     wishes: tuple[e.Wish, ...] = ()
     """What people have asked for that the driver has not taken up yet."""
+    following: e.PreviousTasksRead | None = None
+    """The tasks that it follows, as they were at its beginning."""
+    previous: dict[str, StepState] = field(default_factory=lambda: _NO_STEPS)
+    """What references name of these: like steps that were done before."""
     fork: e.TaskForked | None = None
     """Where it goes on from another task's history."""
     kin: bool = False
@@ -377,7 +382,8 @@ class State:
 
     def named(self, name: str) -> StepState | None:
         """The step that a reference of this head is to."""
-        return self.steps.get(name) or self.earlier.get(name) or self.step_of_action(name)
+        found = self.steps.get(name) or self.earlier.get(name) or self.step_of_action(name)
+        return found or self.previous.get(name)
 
     def made_as_written(
         self, step: StepState, slot: Slot, tool: ToolSpec, parameters: JsonObject

@@ -12,6 +12,7 @@ from typing import Any
 
 from replan.core.walk import texts_in
 from replan.core.words import text_of
+from replan.reasoning.prompting.previous import said_before
 from replan.reasoning.prompting.view import StepReport, TaskView
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -107,7 +108,8 @@ def _is_told(value: str, told: str) -> bool:
 
 
 def _given(task: TaskView) -> list[Any]:
-    return [task.description, task.today, task.metadata, task.context, task.people]
+    told = [task.description, task.today, task.metadata, task.context, task.people]
+    return [*told, *said_before(task)] if task.previous else told
 
 
 def _output(step: StepReport) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from replan.core.types import Plan, Step, ToolSpec
 from replan.reasoning.evaluation.grounding import bare, links_in
+from replan.reasoning.prompting.previous import said_before
 from replan.reasoning.prompting.view import TaskView
 
 
@@ -17,7 +18,7 @@ def invented_links(
 
     A page of a site that is named may be composed. `known`: outputs there are; `kept`: steps that are not new.
     """
-    given = [task.description, task.metadata, task.context, task.people, known]
+    given = [task.description, task.metadata, task.context, task.people, known, *said_before(task)]
     told = [*given, *((tool.description, tool.parameters) for tool in tools)]
     ground = links_in(told)
     sites = {_site(link) for link in ground}

@@ -149,7 +149,7 @@ def plan_prompt(style: str, task: TaskView, tools: Sequence[ToolSpec]) -> Render
 
 
 def _data(task: TaskView, tools: Sequence[ToolSpec], style: str) -> str:
-    return data_text(task, task_data(task, limit=_DATA_CHARS[style]), style)
+    return data_text(task, task_data(task, limit=_DATA_CHARS[style]), style, "plan")
 
 
 def read_planned(

@@ -16,6 +16,7 @@ from replan.reasoning.prompting.describe import (
 )
 from replan.reasoning.prompting.history import shorten
 from replan.reasoning.prompting.inlined import inline
+from replan.reasoning.prompting.previous import previous_text
 from replan.reasoning.prompting.prompts import Rendered, fence, load
 from replan.reasoning.prompting.recovery_text import (
     ROOM,
@@ -60,7 +61,10 @@ def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Re
         "task": fence("task", shorten(view.task.description, 4 * ROOM[style].words + 8_000)),
         "today": today_text(view.task, style),
         "tools": fence("tools", tool_lines(tools, style=style, limit=ROOM[style].tools)),
-        "data": section("Data:", "data", data) if small else fence("data", data) if data else "",
+        "data": joined(
+            section("Data:", "data", data) if small else fence("data", data) if data else "",
+            previous_text(view.task, style, "plan"),
+        ),
         "previous": section(
             "Old plan:" if small else "The plan that was run, one line a step, with what became of it:",
             "plan",
@@ -173,7 +177,7 @@ def repair_prompt(style: str, view: RepairView) -> Rendered:
     failing = StepReport(step.step_id, status="failed")
     budget = f"Left of the budget: {view.budget}" if view.budget else ""
     values = {
-        "task": task_text(view.task, style),
+        "task": task_text(view.task, style, "plan"),
         "step": f"{failed}\n{error}" if small else joined(failed, error),
         "surroundings": joined(
             tools_text("Tools:", tools, style, len(view.tools) - len(tools)),

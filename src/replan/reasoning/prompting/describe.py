@@ -11,6 +11,7 @@ from replan.core.calls.telling import unique_words
 from replan.core.types import JsonObject, ToolSpec
 from replan.reasoning.prompting.history import shorten
 from replan.reasoning.prompting.inlined import inline
+from replan.reasoning.prompting.previous import Use, previous_text
 from replan.reasoning.prompting.prompts import fence
 from replan.reasoning.prompting.view import TaskView
 
@@ -199,9 +200,9 @@ def output_text(task: TaskView) -> str:
     return f"The final answer has to be a value of this JSON Schema; plan whatever its fields need:\n{wanted}"
 
 
-def data_text(task: TaskView, data: str, style: str) -> str:
-    """The data of a task for a prompt, and under it what people have said."""
-    parts = [fence("data", data) if data else "", people_text(task, style)]
+def data_text(task: TaskView, data: str, style: str, use: Use = "look") -> str:
+    """The data of a task for a prompt, under it the tasks that it follows, and what people have said."""
+    parts = [fence("data", data) if data else "", previous_text(task, style, use), people_text(task, style)]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -10,6 +10,7 @@ from replan.core.recovery.substitutes import EFFECT_WORDS
 from replan.core.types import Evaluation, Fault, Plan, Step, ToolSpec
 from replan.reasoning.prompting.describe import one_line, task_data, today_text, tool_lines
 from replan.reasoning.prompting.history import as_recorded, render_steps, shorten
+from replan.reasoning.prompting.previous import Use, previous_text
 from replan.reasoning.prompting.prompts import fence
 from replan.reasoning.prompting.recovery_view import DoneCall, ReadingView, TryView
 from replan.reasoning.prompting.view import StepReport, TaskView
@@ -59,14 +60,16 @@ def compact(value: Any, limit: int) -> str:
 # ── task and tools ────────────────────────────────────────────────────────────
 
 
-def task_text(task: TaskView, style: str) -> str:
-    """The task with its data and the date."""
+def task_text(task: TaskView, style: str, use: Use = "look") -> str:
+    """The task with its data, the tasks that it follows, and the date."""
     today = today_text(task, style)
     data = task_data(task, limit=ROOM[style].data)
     told = fence("task", shorten(task.description, 4 * ROOM[style].words + 8_000))
+    before = previous_text(task, style, use)
     if style == "small":
-        return "\n".join(part for part in (section("Data:", "data", data), today, f"Task:\n{told}") if part)
-    return joined(told, today, section("Data of the task:", "data", data))
+        parts = (section("Data:", "data", data), before, today, f"Task:\n{told}")
+        return "\n".join(part for part in parts if part)
+    return joined(told, today, section("Data of the task:", "data", data), before)
 
 
 def guidance_text(task: TaskView, style: str) -> str:

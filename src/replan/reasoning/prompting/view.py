@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from replan.core.following.told import PreviousTask
 from replan.core.types import Artifact, Fault, Frozen, JsonObject, StepId, ToolId
 
 
@@ -24,6 +25,12 @@ class TaskView(Frozen):
     """Advice for this kind of task, written by whoever runs the service."""
     people: tuple[str, ...] = ()
     """What people were asked and have said, in its order."""
+    previous: tuple[PreviousTask, ...] = ()
+    """The tasks that it follows."""
+    more_previous: int = 0
+    """Of how many more of its session nothing is told."""
+    many_previous: bool = False
+    """There may be more than that."""
 
 
 @dataclass(frozen=True, slots=True)

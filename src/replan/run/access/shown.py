@@ -13,7 +13,7 @@ from replan.core.types import JsonObject
 Mode = Literal["user", "developer"]
 LIGHT_BYTES = 1024
 """Of an output in the light view; a larger one is a link."""
-_OUTPUTS = ("output", "final_output", "data", "evaluation")
+_OUTPUTS = ("output", "final_output", "data", "evaluation", "tasks")
 
 
 class Showing(NamedTuple):

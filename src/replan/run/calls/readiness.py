@@ -8,7 +8,7 @@ from replan.core.events import StepSkipped
 from replan.core.references.conditions import holds, roots, steps_in_condition
 from replan.core.references.meter import opened
 from replan.core.references.paths import PathError
-from replan.core.references.refs import listed, references
+from replan.core.references.refs import RESULT, listed, references
 from replan.core.references.resolve import resolve
 from replan.core.secrets import reveal_known
 from replan.core.state.task import State, StepState
@@ -16,7 +16,7 @@ from replan.core.types import Fault, Step, StepId
 from replan.core.words import kind_of
 from replan.errors import UnresolvedReference
 from replan.run.calls.build import CannotCall
-from replan.run.calls.scope import Scope
+from replan.run.calls.scope import Scope, followed_by
 from replan.run.session.outputs import Loaded
 
 
@@ -91,7 +91,20 @@ def _condition_scope(step: Step, state: State, loaded: Loaded) -> dict[str, Any]
     for name in named & state.earlier.keys():
         other = state.earlier[name]
         scope[name] = {"status": other.status, "output": loaded.output_of(other)}
+    for name in followed_by(step, state) if state.previous else ():
+        task, _, what = name.partition(".")
+        if task not in state.steps and task not in state.earlier:
+            _put(scope.setdefault(task, {}), what, loaded.output_of(state.previous[name]))
     return {name: reveal_known(value) for name, value in scope.items()} if state.hides else scope
+
+
+def _put(task: dict[str, Any], what: str, value: Any) -> None:
+    """What an earlier task has given, where a condition looks for it: `result`, or `output` and `parameters` of a step."""
+    step_id, _, part = what.partition(".")
+    if step_id == RESULT:
+        task[RESULT] = value
+    else:
+        task.setdefault(step_id, {"status": "succeeded"})[part or "output"] = value
 
 
 def items_of(step: StepState, state: State, loaded: Loaded) -> list[Any] | None:

@@ -10,7 +10,7 @@ from replan.core.plan.index import references_of
 from replan.core.references.conditions import roots
 from replan.core.references.derived import derived
 from replan.core.references.paths import PathError, select, static_steps
-from replan.core.references.refs import Reference
+from replan.core.references.refs import PARAMETERS, Reference
 from replan.core.secrets import holds_lost, reveal_known
 from replan.core.state.task import State, StepState
 from replan.core.types import Step
@@ -78,6 +78,8 @@ class Scope:
         if step is None:
             step = self._state.step_of_action(ref.head)
             action = ref.head
+        if step is None:
+            step, action = self._state.previous.get(ref.head), None
         if step is None or not step.has_output:
             status = step.status if step else "unknown"
             has = [name for name, one in self._state.steps.items() if one.has_output]
@@ -127,7 +129,7 @@ def takes_much(step: StepState, state: State, *, items: bool = False) -> bool:
 
 def _referred(step: Step, state: State, *, items: bool) -> Iterable[StepState]:
     """The steps that references may be to: of many that only come before it, those that some are to."""
-    if not items and not state.earlier and len(step.dependencies) <= MANY:
+    if not (items or state.earlier or state.previous) and len(step.dependencies) <= MANY:
         return [state.steps[name] for name in step.dependencies if name in state.steps]
     heads = {ref.head for ref in references_of(step.model_copy(update={"for_each": None}) if items else step)}
     found = map(state.named, heads)
@@ -137,9 +139,19 @@ def _referred(step: Step, state: State, *, items: bool) -> Iterable[StepState]:
 _EACH = 64
 
 
+def followed_by(step: Step, state: State) -> list[str]:
+    """What the step's references and its condition name of the tasks that this one follows."""
+    heads = {ref.head for ref in references_of(step)}
+    for root, part in roots(step.when) if step.when else ():
+        heads |= {f"{root}.{part}", f"{root}.{part}.{PARAMETERS}"}
+    return sorted(heads & state.previous.keys())
+
+
 def steps_referred(step: StepState, state: State) -> list[StepState]:
     """The steps whose outputs this one's references and condition may need."""
     found = [state.steps[name] for name in step.step.dependencies if name in state.steps]
+    if state.previous:
+        found += [state.previous[name] for name in followed_by(step.step, state)]
     if state.earlier:
         heads = {ref.head for ref in references_of(step.step)}
         heads.update(root for root, _ in (roots(step.step.when) if step.step.when else ()))

@@ -20,7 +20,14 @@ from replan.run.calls.outline import outline
 from replan.run.calls.repeats import places
 from replan.run.calls.rivals import made_elsewhere, planned_calls
 from replan.run.rounds.made_with import made_with
-from replan.run.rounds.plan_checks import allowed_tools, earlier_schemas, settled_steps, stand_ins, toolbox
+from replan.run.rounds.plan_checks import (
+    allowed_tools,
+    earlier_schemas,
+    followed,
+    settled_steps,
+    stand_ins,
+    toolbox,
+)
 from replan.run.session.context import Run
 from replan.run.session.model_calls import RoleTalk
 from replan.run.session.outputs import Loaded
@@ -92,6 +99,7 @@ def _checked(run: Run, step: StepState, new: Step, tools: list[ToolSpec]) -> tup
         used=state.ids_used() - own - others,
         settled=settled_steps(run),
         ran=stand_ins(run),
+        followed=followed(run),
     )
     made = next(one for one in checked.plan.steps if one.step_id == step.step.step_id)
     found = list(checked.violations)

@@ -21,7 +21,7 @@ from replan.core.types import Fault, JsonObject, StepId, ToolId
 from replan.core.waits.tools import tools_of
 from replan.reasoning.prompting.prompts import digest_of_all
 from replan.run.rounds.held_tools import HeldTools
-from replan.run.rounds.plan_checks import earlier_schemas, stand_ins, toolbox
+from replan.run.rounds.plan_checks import earlier_schemas, followed, stand_ins, toolbox
 from replan.run.session.context import Run
 from replan.run.waits.beginning import waits_of
 
@@ -103,6 +103,7 @@ def _unfit(run: Run, drift: Drift) -> dict[StepId, Fault]:
         settled=state.steps.keys() - concerned,
         moot={name for name, step in state.steps.items() if step.moot},
         ran=stand_ins(run),
+        followed=followed(run),
     )
     others = {name: fault for name, fault in state.unfit.items() if name not in concerned}
     wrong = {name: found for name, found in checked.of_steps.items() if name in concerned}

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from replan.core.again.planned import PlannedAgain
 from replan.core.again.still_due import told_still_due
 from replan.core.evaluation.outcome import standing_of
+from replan.core.following.referred import NOTHING, Followed
 from replan.core.plan.check import Checked, Toolbox, check_plan
 from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.plan.repeats import marks
@@ -82,6 +83,7 @@ def check(
         before=staying if state.replanning is not None and state.replanning.continues else (),
         moot={name for name in stay if name in state.steps and state.steps[name].moot},
         ran=stand_ins(run),
+        followed=followed(run),
     )
     found = list(checked.violations)
     if any(tool is None for tool in meant):
@@ -288,6 +290,12 @@ def earlier_schemas(run: Run, without: Collection[StepId] | None = None) -> dict
         found[name] = output_schema(run, step)
         found.update(dict.fromkeys(action.action_id for action in step.step.actions))
     return found
+
+
+def followed(run: Run) -> Followed:
+    """What there is of the tasks that this one follows."""
+    read = run.state.following
+    return NOTHING if read is None else Followed.of(read.tasks)
 
 
 def output_schema(run: Run, step: StepState) -> JsonObject | None:

@@ -13,6 +13,7 @@ from replan.core.report.explain_recovery import no_plan
 from replan.core.state.task import State
 from replan.errors import ModelError, PlanInvalid
 from replan.ports import Appended, Claim, NewArtifact, Redaction, Store
+from replan.run.following.reading import read_previous
 from replan.run.rounds import stages
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
@@ -48,7 +49,9 @@ async def plan_unstored(submitted: TaskSubmitted, parts: Parts) -> State:
     task_id = parts.ids.new("task")
     state = State(task_id=task_id, secrets=known_to(submitted, parts.tools, parts.secrets))
     run = Run(replace(parts, store=cast(Store, cast(Any, _NoLog()))), Claim(task_id, 0), state)
-    run.record(submitted, RoundStarted(round=1))
+    run.record(submitted)
+    await read_previous(run, parts.store)
+    run.record(RoundStarted(round=1))
     try:
         if submitted.plan is None:
             await stages.choose_tools(run)

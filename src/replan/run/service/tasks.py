@@ -24,8 +24,9 @@ from replan.core.secrets import NOTHING_SECRET, KnownSecrets, is_said, text_with
 from replan.core.state.fold import fold
 from replan.core.state.task import ENDED, State, TaskName
 from replan.core.types import Artifact, JsonObject, Plan
-from replan.errors import InputError, ReplanError, TaskEnded, TaskGivenAway, TaskHeld
+from replan.errors import InputError, ReplanError, TaskEnded, TaskGivenAway, TaskHeld, TaskNotFound
 from replan.ports import Listening
+from replan.run.following import wanted as following
 from replan.run.human_input.overhearing import Overhearing
 from replan.run.human_input.signals import People
 from replan.run.orchestrator import drive
@@ -75,6 +76,7 @@ class Service:
             self.parts.given.keep(name, event)
         new = False
         try:
+            await self._check_followed(wanted)
             new = await self.parts.store.create(task_id, seen, name.created)
             if (
                 not new and seen.masked and here
@@ -90,6 +92,21 @@ class Service:
             if not new:
                 self.parts.given.forget(name)
         return task_id, new
+
+    async def _check_followed(self, wanted: Submission) -> None:
+        """`InputError` if it is to follow a task that it cannot; what was accepted once stays accepted."""
+        try:
+            await following.check(self.parts.store, wanted.context, wanted.task_id, wanted.tenant)
+        except (InputError, TaskGivenAway):
+            if wanted.task_id is None or not await self._is_there(wanted.task_id):
+                raise
+
+    async def _is_there(self, task_id: str) -> bool:
+        try:
+            await self.parts.store.summary(task_id)
+        except TaskNotFound:
+            return False
+        return True
 
     async def name_of(self, task_id: str) -> TaskName:
         """What this process keeps of the task lies under this: its id may come again."""
@@ -489,6 +506,7 @@ class Service:
     async def planned(self, wanted: Submission) -> State:
         """The same with all that went before the plan, and what it has cost."""
         _, event, _ = await self._received(wanted)
+        await following.check(self.parts.store, wanted.context, None, wanted.tenant)
         return await plan_unstored(event, self.parts)
 
 

@@ -17,6 +17,7 @@ from replan.core.state.progress import artifacts_of, files_of
 from replan.core.state.task import ONLY, CallState, State, StepState
 from replan.core.types import JsonObject, StepId, ToolSpec
 from replan.reasoning.prompting.view import CallReport, StepReport, TaskView
+from replan.run.following.wanted import PREVIOUS, SESSION
 from replan.run.session.context import Run
 from replan.run.session.outputs import Loaded
 
@@ -26,16 +27,27 @@ _MOST_FILES = 5
 
 def view_of(run: Run, step: StepState | None = None) -> TaskView:
     """The task; for a prompt about one `step` without what steps beside it happen to have added."""
-    state = run.state
+    state, followed = run.state, run.state.following
     return TaskView(
         description=state.description,
         metadata=state.metadata if step is None else _metadata_before(run, step),
-        context=state.submitted.context if state.submitted else {},
+        context=_context(state),
         today=datetime.fromtimestamp(run.parts.clock.now(), UTC).date().isoformat(),
         output_schema=state.policy.output_schema,
         given=state.given,
         people=lines(state.recovery.said) if state.recovery is not None else (),
+        previous=followed.tasks if followed is not None else (),
+        more_previous=followed.more if followed is not None else 0,
+        many_previous=followed is not None and followed.at_least,
     )
+
+
+def _context(state: State) -> JsonObject:
+    """Without the ids of what is told in words: they say nothing, and are others each time."""
+    given = state.submitted.context if state.submitted else {}
+    if state.following is None:
+        return given
+    return {name: value for name, value in given.items() if name not in (PREVIOUS, SESSION)}
 
 
 def before(run: Run, step: StepState) -> list[StepState]:

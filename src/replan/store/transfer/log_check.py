@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from pydantic_core import from_json
@@ -150,5 +151,8 @@ def artifacts_of(event: e.AnyEvent) -> Iterator[str]:
             yield value.artifact_id
     if isinstance(event, e.CallCompleted | e.OutcomeSettled):
         yield from (file.artifact_id for file in event.files)
+    if isinstance(event, e.PreviousTasksRead):
+        for _, _, kept in chain.from_iterable(task.values() for task in event.tasks):
+            yield from (one.artifact_id for one in (kept.artifact, *kept.files) if one is not None)
     if isinstance(event, e.ApprovalRequested):
         yield from event.kept.values()

@@ -1,0 +1,1 @@
+"""Tasks that a task follows: what is known of them, and what of that can be referred to."""
