@@ -25,6 +25,8 @@ class TaskArguments(TypedDict, total=False):
 
     metadata: Mapping[str, Any] | None
     context: Mapping[str, Any] | None
+    session_id: str | None
+    previous_task_id: str | None
     task_id: str | None
     timeout: float | None
     plan: Mapping[str, Any] | None

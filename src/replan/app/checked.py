@@ -155,6 +155,7 @@ def _form(name: str, value: Any) -> None:
 
 _CHECKS: Mapping[str, Check] = {
     **dict.fromkeys(("task_id", "approval_id", "question_id", "step_id", "tool_id", "queue"), _text),
+    **dict.fromkeys(("session_id", "previous_task_id"), _text),
     **dict.fromkeys(("reason", "by", "endpoint"), _text),
     **dict.fromkeys(("db", "record", "replay"), _path),
     **dict.fromkeys(("ask", "on_event"), _function),

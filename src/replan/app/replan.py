@@ -38,6 +38,7 @@ from replan.engine.procrastinate.queue import Line, Worker
 from replan.errors import InputError
 from replan.ports import Consumer, ConsumerState, TaskSummary, Warmable
 from replan.reasoning.prompting.prompts import check_all, load
+from replan.run.following.wanted import with_names
 from replan.run.service.announcer import Announcer, OnEvent
 from replan.run.service.for_workers import for_workers
 from replan.run.service.pruning import is_gone_by
@@ -189,6 +190,8 @@ class Replan(Keeping, Intervening):
         output_type: type[T],
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        previous_task_id: str | None = None,
         task_id: str | None = None,
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
@@ -202,6 +205,8 @@ class Replan(Keeping, Intervening):
         *,
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        previous_task_id: str | None = None,
         task_id: str | None = None,
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
@@ -218,6 +223,8 @@ class Replan(Keeping, Intervening):
         *,
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        previous_task_id: str | None = None,
         task_id: str | None = None,
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
@@ -229,7 +236,8 @@ class Replan(Keeping, Intervening):
         """Run a task to its end. `output_type`: a type that `.output` will be, a Pydantic model for instance.
 
         `secrets`: metadata that no log, prompt or recording shows, by name: `"env:VARIABLE"`, `"file:PATH"`, or a
-        `SecretStr`.
+        `SecretStr`. `previous_task_id`: the task that this one follows: what that has done and given can be used.
+        `session_id`: the same of the last tasks with the same one.
 
         What its validators refuse goes back to the model once; then the task has failed. If the caller is cancelled,
         so is the task.
@@ -237,7 +245,15 @@ class Replan(Keeping, Intervening):
         adapter, output_schema = _typed(output_type, output_schema)
         check = None if adapter is None else partial(answer_problems, adapter)
         wanted = self._submission(
-            text, metadata, context, task_id, timeout, plan, evaluation, output_schema, secrets
+            text,
+            metadata,
+            with_names(context, session_id, previous_task_id),
+            task_id,
+            timeout,
+            plan,
+            evaluation,
+            output_schema,
+            secrets,
         )
         if adapter is not None and (named := name_of_type(output_type)):
             wanted = wanted._replace(settings={**wanted.settings, "answer_type": named})
@@ -251,6 +267,8 @@ class Replan(Keeping, Intervening):
         *,
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        previous_task_id: str | None = None,
         task_id: str | None = None,
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
@@ -266,7 +284,15 @@ class Replan(Keeping, Intervening):
         higher `priority` (0).
         """
         wanted = self._submission(
-            text, metadata, context, task_id, timeout, plan, evaluation, output_schema, secrets
+            text,
+            metadata,
+            with_names(context, session_id, previous_task_id),
+            task_id,
+            timeout,
+            plan,
+            evaluation,
+            output_schema,
+            secrets,
         )
         return (await self._open.submit(self._placed(wanted, queue, priority)))[0]
 
@@ -386,18 +412,23 @@ class Replan(Keeping, Intervening):
         text: str,
         *,
         metadata: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        previous_task_id: str | None = None,
         plan: Mapping[str, Any] | None = None,
         evaluation: Evaluation | None = None,
         secrets: Mapping[str, str | SecretStr] | None = None,
     ) -> Plan:
         """A checked plan for the task, which is neither stored nor run; with `plan`, that one checked."""
-        wanted = self._submission(text, metadata, None, None, None, plan, evaluation, None, secrets)
+        context = with_names(None, session_id, previous_task_id)
+        wanted = self._submission(text, metadata, context, None, None, plan, evaluation, None, secrets)
         return await self.service.plan_only(wanted)
 
     @checked
-    async def tasks(self, status: Sequence[str] = (), limit: int = 100) -> list[TaskSummary]:
-        """The stored tasks, newest first."""
-        return await self.service.parts.store.list_tasks(status=status, limit=limit)
+    async def tasks(
+        self, status: Sequence[str] = (), limit: int = 100, *, session_id: str | None = None
+    ) -> list[TaskSummary]:
+        """The stored tasks, newest first; `session_id`: of that session alone."""
+        return await self.service.parts.store.list_tasks(status=status, limit=limit, session=session_id)
 
     @checked
     async def summary(self, task_id: str) -> TaskSummary:

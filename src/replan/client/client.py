@@ -19,6 +19,7 @@ from replan.core.report.result import TaskResult
 from replan.core.types import Plan
 from replan.errors import InputError, ReplanError
 from replan.run.access.views import Preview, Submitted
+from replan.run.following.wanted import with_names
 from replan.run.service.typed import typed_result
 
 T = TypeVar("T")
@@ -79,6 +80,8 @@ class Client(Reading, Acting):
         output_type: type[T],
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        previous_task_id: str | None = None,
         task_id: str | None = None,
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
@@ -94,6 +97,8 @@ class Client(Reading, Acting):
         output_type: Any = None,
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        previous_task_id: str | None = None,
         task_id: str | None = None,
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
@@ -108,6 +113,8 @@ class Client(Reading, Acting):
         output_type: Any = None,
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        previous_task_id: str | None = None,
         task_id: str | None = None,
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
@@ -116,7 +123,8 @@ class Client(Reading, Acting):
     ) -> TaskResult[Any]:
         """Run a task to its end, or until it waits for a person. `output_type`: a type that `.output` will be.
 
-        If the caller is cancelled, so is the task.
+        `previous_task_id`: the task that this one follows: what that has done and given can be used. `session_id`: the
+        same of the last tasks with the same one. If the caller is cancelled, so is the task.
         """
         adapter: TypeAdapter[Any] | None = None
         if output_type is not None:
@@ -126,7 +134,7 @@ class Client(Reading, Acting):
             options["output_schema"] = adapter.json_schema()
         submitting = asyncio.ensure_future(
             self.submit(
-                text, metadata=metadata, context=context, task_id=task_id, timeout=timeout, plan=plan,
+                text, metadata=metadata, context=with_names(context, session_id, previous_task_id), task_id=task_id, timeout=timeout, plan=plan,
                 secrets=secrets, **options,
             )
         )  # fmt: skip
@@ -147,6 +155,8 @@ class Client(Reading, Acting):
         *,
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        previous_task_id: str | None = None,
         task_id: str | None = None,
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
@@ -160,6 +170,7 @@ class Client(Reading, Acting):
 
         It may be sent several times where connections break, and is one task all the same.
         """
+        context = with_names(context, session_id, previous_task_id)
         body = _request(text, metadata, context, timeout, plan, secrets, options)
         body = as_json({**body, "task_id": task_id})
         if queue is not None or priority is not None:
@@ -178,12 +189,15 @@ class Client(Reading, Acting):
         *,
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        previous_task_id: str | None = None,
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str | SecretStr] | None = None,
         **options: Unpack[TaskOptions],
     ) -> Preview:
         """What the task would do: a checked plan, its effects and approvals, what it may take and cost. Nothing is stored or run."""
+        context = with_names(context, session_id, previous_task_id)
         body = {**_request(text, metadata, context, timeout, plan, secrets, options), "dry_run": True}
         made = await self._to.ask("POST", "/tasks", body=as_json(body), again=True, wait_secs=300.0)
         return formed(Preview, made)
@@ -193,12 +207,17 @@ class Client(Reading, Acting):
         text: str,
         *,
         metadata: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        previous_task_id: str | None = None,
         plan: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str | SecretStr] | None = None,
         **options: Unpack[TaskOptions],
     ) -> Plan:
         """A checked plan for the task, which is neither stored nor run; with `plan`, that one checked."""
-        seen = await self.preview(text, metadata=metadata, plan=plan, secrets=secrets, **options)
+        context = with_names(None, session_id, previous_task_id)
+        seen = await self.preview(
+            text, metadata=metadata, context=context, plan=plan, secrets=secrets, **options
+        )
         return formed(Plan, seen.plan)
 
 

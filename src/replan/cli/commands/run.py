@@ -29,6 +29,8 @@ def run(
     metadata: options.Metadata = None,
     secret: options.Secrets = None,
     task_id: options.NewTaskId = None,
+    session: options.Session = None,
+    after: options.After = None,
     db: options.Db = None,
     server: options.Server = None,
     approve: options.Approve = None,
@@ -82,13 +84,16 @@ def run(
 
         submit(
             text, tools=tools, model=model, endpoint=endpoint, config=config, metadata=metadata, secret=secret, task_id=task_id,
-            db=db, server=server, approve=approve, evaluation=evaluation, plan=plan, timeout=timeout,
+            session=session, after=after, db=db, server=server, approve=approve, evaluation=evaluation, plan=plan, timeout=timeout,
             interactive=interactive is not False, json=json,
         )  # fmt: skip
         return
     _exclusive({"--json": json, "--events": events})
     _exclusive({"--record": record, "--replay": replay})
-    task = new_task(text, plan, metadata, secret, task_id=task_id, timeout=timeout, evaluation=evaluation)
+    task = new_task(
+        text, plan, metadata, secret, task_id=task_id, session_id=session, previous_task_id=after, timeout=timeout,
+        evaluation=evaluation,
+    )  # fmt: skip
     if record is not None:
         recording_file(record)
     local = {
@@ -205,10 +210,13 @@ async def known(replan: Replan, task_id: str) -> bool:
 
 async def _plan(replan: Replan, task: NewTask, out: Out, form: options.PlanForm) -> None:
     from replan.cli.commands.plans import tell_plan
+    from replan.cli.terminal.handing_in import known_before
     from replan.cli.terminal.opening import tell_tool_problems
 
     async with replan:
         tell_tool_problems(replan)
-        request = {name: task.request[name] for name in ("metadata", "plan", "secrets")}
+        task = await known_before(replan, task)
+        names = ("metadata", "plan", "secrets", "session_id", "previous_task_id")
+        request = {name: task.request[name] for name in names}
         plan = await replan.plan(task.words, **request)
     tell_plan(out, plan, form)

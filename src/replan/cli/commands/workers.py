@@ -25,6 +25,8 @@ def submit(
     metadata: options.Metadata = None,
     secret: options.Secrets = None,
     task_id: options.NewTaskId = None,
+    session: options.Session = None,
+    after: options.After = None,
     queue: Annotated[
         str | None,
         typer.Option("--queue", metavar="NAME", help="Where it waits for a worker; default: default."),
@@ -59,6 +61,8 @@ def submit(
         metadata,
         secret,
         task_id=task_id,
+        session_id=session,
+        previous_task_id=after,
         timeout=timeout,
         evaluation=evaluation,
         queue=queue,

@@ -44,7 +44,19 @@ async def hand_in(replan: Replan, task: NewTask) -> str:
     from replan.cli.terminal.opening import tell_tool_problems
 
     tell_tool_problems(replan)
+    task = await known_before(replan, task)
     if task.plan is not None:
-        checked = {name: task.request.get(name) for name in ("metadata", "plan", "secrets", "evaluation")}
+        names = ("metadata", "plan", "secrets", "evaluation", "session_id", "previous_task_id")
+        checked = {name: task.request.get(name) for name in names}
         await replan.plan(task.words, **checked)
     return await replan.submit(task.words, **task.request)
+
+
+async def known_before(replan: Replan, task: NewTask) -> NewTask:
+    """The task with the whole id of the one that it follows, which may be given in short."""
+    from replan.cli.terminal.task_ids import full_id
+
+    given = task.request.get("previous_task_id")
+    if given is None:
+        return task
+    return task._replace(request={**task.request, "previous_task_id": await full_id(replan, given)})

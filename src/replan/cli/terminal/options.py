@@ -111,6 +111,22 @@ Metadata = Annotated[
 NewTaskId = Annotated[
     str | None, typer.Option("--task-id", metavar="ID", help="The task's id; default: a new one.")
 ]
+Session = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="ID",
+        help="The session that it belongs to: it knows of the last tasks with the same one.",
+    ),
+]
+After = Annotated[
+    str | None,
+    typer.Option(
+        "--after",
+        metavar="TASK",
+        help="The task that it follows, by its id, the beginning of one, or `last`: it knows what that has done and given.",
+    ),
+]
 Approve = Annotated[
     Literal["never", "destructive", "all"] | None,
     typer.Option("--approve", help="Which calls a person has to approve first."),

@@ -32,6 +32,8 @@ async def read_previous(run: Run, store: Store | None = None) -> None:
     state = run.state
     if state.submitted is None or state.following is not None or state.plan is not None:
         return
+    if state.cancel is not None:  # nothing of it is planned any more
+        return
     if state.submitted.session or PREVIOUS in state.submitted.context:
         event, artifacts = await _read(run, store or run.parts.store)
         if event.tasks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from replan.core.ids import is_session, task_id_problem
@@ -26,9 +27,13 @@ def named(context: JsonObject) -> str | None:
     return given
 
 
-def with_names(context: JsonObject, session_id: str | None, previous_task_id: str | None) -> JsonObject:
+def with_names(
+    context: Mapping[str, Any] | None, session_id: str | None, previous_task_id: str | None
+) -> Mapping[str, Any] | None:
     """The context with what is given beside it; `InputError` where that cannot be, or says something else."""
-    made = dict(context)
+    if session_id is None and previous_task_id is None:
+        return context
+    made = dict(context or {})
     for name, given in ((SESSION, session_id), (PREVIOUS, previous_task_id)):
         if given is None:
             continue

@@ -67,7 +67,12 @@ def statuses(named: list[str] | None) -> tuple[str, ...]:
 
 
 async def chosen(
-    replan: Replan, status: list[str] | None, waiting_for: list[str] | None, *, most: int = MOST
+    replan: Replan,
+    status: list[str] | None,
+    waiting_for: list[str] | None,
+    *,
+    session: str | None = None,
+    most: int = MOST,
 ) -> list[Chosen]:
     """The tasks that are meant, newest first, at most so many."""
     wanted = statuses(status)
@@ -79,7 +84,7 @@ async def chosen(
             raise InputError(f"--waiting-for: tasks that are {' or '.join(status or ())} do not wait")
         wanted = ("waiting",)
     found: list[Chosen] = []
-    for row in await replan.tasks(wanted, limit=MOST if waiting_for else most):
+    for row in await replan.tasks(wanted, limit=MOST if waiting_for else most, session_id=session):
         one = await standing(replan, row)
         if not waiting_for or set(waiting_for) & set(one.waits_for):
             found.append(one)
@@ -121,6 +126,9 @@ def _of_kinds(kinds: set[str]) -> tuple[str, ...]:
 def list_tasks(
     status: Status = None,
     waiting_for: WaitingFor = None,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="Only tasks of this session.")
+    ] = None,
     limit: Annotated[
         int, typer.Option("--limit", min=0, help="How many at most; 0: all. What is left out is said.")
     ] = 20,
@@ -137,7 +145,7 @@ def list_tasks(
     async def read() -> tuple[list[Chosen], str]:
         async with open_stored(settings_of(config), db) as replan:
             most = limit + 1 if limit else MOST
-            found = await chosen(replan, status, waiting_for, most=most)
+            found = await chosen(replan, status, waiting_for, session=session, most=most)
             return found, shown(replan)
 
     with own_stdout() as out:
@@ -151,6 +159,7 @@ def list_tasks(
         if not found:
             what = [f"are {' or '.join(status)}"] if status else []
             what += [f"wait for {' or '.join(waiting_for)}"] if waiting_for else []
+            what += [f"belong to the session {session!r}"] if session else []
             say(f"no tasks{' that ' if what else ''}{' and '.join(what)} in {where}")
         for one in found:
             tell_row(out, one)
