@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 from access_world import ASKED, PLAIN, STORES, World, database, world
 
-from replan.errors import InputError, NotAllowed, NotBuilt, ReplanError, TaskNotFound
+from replan.core.events import PreviousTasksRead
+from replan.errors import InputError, NotAllowed, NotBuilt, ReplanError, TaskNotDone, TaskNotFound
 from replan.run.access import requests as r
 from replan.run.access.callers import SCOPES, Caller, Scope
 from replan.run.access.use_cases import UseCases
@@ -191,7 +192,26 @@ async def test_an_earlier_task_of_another_tenant_is_not_there(quick: World) -> N
     for known in (earlier, "task_of_nobody", "../x"):
         with pytest.raises(TaskNotFound):
             await quick.submit(PLAIN, BOB, context={"previous_task_id": known})
+    await quick.done(earlier, ANN)
     assert (await quick.submit(PLAIN, ANN, context={"previous_task_id": earlier})).new
+
+
+async def test_a_task_follows_one_that_has_ended_and_a_session_is_its_tenants_own(quick: World) -> None:
+    open_ = (await quick.submit(ASKED, ANN, context={"session_id": "s"})).task_id
+    await quick.waits(open_, ANN)
+    with pytest.raises(TaskNotDone, match="has not ended"):
+        await quick.submit(PLAIN, ANN, context={"previous_task_id": open_})
+    first = (await quick.submit(PLAIN, ANN, context={"session_id": "s"})).task_id
+    await quick.done(first, ANN)
+    read = []
+    for caller in (ANN, BOB):
+        task_id = (await quick.submit(PLAIN, caller, context={"session_id": "s"})).task_id
+        await quick.done(task_id, caller)
+        events = [one.event for one in await quick.replan.history(task_id)]
+        read.append(
+            [one.task_id for event in events if isinstance(event, PreviousTasksRead) for one in event.tasks]
+        )
+    assert read == [[first, open_], []]
 
 
 async def test_a_fork_belongs_to_the_tenant_of_its_origin(quick: World) -> None:

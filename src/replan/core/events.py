@@ -93,7 +93,7 @@ class PreviousTasksRead(Event):
     """The one that it was told to follow first, then those of its session, the latest first."""
     more: int = 0
     """Of how many more of the session nothing is said."""
-    at_least: bool = Field(default=False, exclude_if=lambda value: not value)
+    at_least: bool = False
     """There may be more than that."""
 
 

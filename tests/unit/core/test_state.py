@@ -42,6 +42,7 @@ from replan.core import events as e
 from replan.core.again.like_calls import occurrence
 from replan.core.decide import decide
 from replan.core.events import KINDS, AnyEvent, Record, UnknownEvent, dump, load
+from replan.core.following.told import Kept, PreviousStep, PreviousTask
 from replan.core.ids import call_base, call_key
 from replan.core.plan.diff import PlanDiff
 from replan.core.reflection import OverallReflection, StepReflection, Strategy, SuggestedAction
@@ -58,6 +59,24 @@ ONCE = ToolSpec(id="mail", effect="once")
 SAMPLES: list[AnyEvent] = [
     SUBMITTED,
     STARTED,
+    e.PreviousTasksRead(
+        tasks=(
+            PreviousTask(
+                name="previous",
+                task_id="o",
+                description="d",
+                status="succeeded",
+                ended=1.5,
+                result=Kept(value=1),
+                steps=(
+                    PreviousStep(
+                        name="a", step_id="a", tool="t", effects=1, output=Kept(value={"x": [1]}, masked=True)
+                    ),
+                ),
+            ),
+        ),
+        more=2,
+    ),
     ROUND,
     SELECTED,
     e.LlmCallStarted(
