@@ -484,6 +484,13 @@ class EventLog(Protocol):
         self, task_id: str, after: int = 0, limit: int | None = None, *, signals_only: bool = False
     ) -> list[Record]: ...
 
+    async def picked(self, after: Mapping[str, int], kinds: Collection[str]) -> dict[str, list[Record]]:
+        """Of many tasks, each with the last event that is known of it: their own later events of these kinds, in order.
+
+        What a fork shares is not its own. A task that is not there, or has none, is left out.
+        """
+        ...
+
     def follow(self, task_id: str, after: int = 0) -> AsyncIterator[Record]:
         """Every record from `after` on, live, from any process; ends after the task's last event."""
         ...

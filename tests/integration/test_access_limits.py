@@ -203,6 +203,16 @@ async def test_what_is_counted_is_what_the_states_of_the_tasks_say(tmp_path: Pat
         there.source.let_go.set()
 
 
+async def test_a_fork_without_a_budget_of_its_own_holds_what_its_history_leaves(db: str | Path) -> None:
+    async with limited(db) as (there, _):
+        options = r.SubmitOptions(plan=PLAIN, evaluation="steps", max_tokens=40)
+        made = await there.cases.submit(ANN, r.SubmitRequest(task_description="x", options=options))
+        await there.done(made.task_id, ANN)
+        await there.cases.fork(ANN, made.task_id, r.ForkRequest(plan=HOLD))
+        assert (await Spending(there.replan.service).today("acme")).held.tokens == 40
+        there.source.let_go.set()
+
+
 async def test_many_tasks_of_a_day_are_all_counted_whichever_have_ended(tmp_path: Path) -> None:
     async with limited(tmp_path / "log.db") as (there, time):
         store, spending = there.replan.service.parts.store, Spending(there.replan.service)

@@ -58,7 +58,7 @@ from replan.store.outbox import SqliteOutbox
 from replan.store.reader import Reader
 from replan.store.redact import redact
 from replan.store.rows import EventRow, laid
-from replan.store.tenants import listing
+from replan.store.tenants import listing, picking
 from replan.store.tenants.keys import SqliteKeys
 from replan.store.watch import Listener, Watchers
 from replan.store.writer import Writer, translate
@@ -414,6 +414,9 @@ class SqliteStore:
         if from_the_first and (first := self._only_created(task_id)) is not None:
             return [first]
         return (await self._reader.page(task_id, after, limit, signals_only)).records
+
+    async def picked(self, after: Mapping[str, int], kinds: Collection[str]) -> dict[str, list[e.Record]]:
+        return await self._reader.run(partial(picking.picked, after=after, kinds=kinds))
 
     def _only_created(self, task_id: str) -> e.Record | None:
         """The request that a task's log consists of, where it was stored here just now: who drives it need not wait for it."""

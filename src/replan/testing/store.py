@@ -259,6 +259,18 @@ class MemoryStore:
         records = self._task(task_id).records[max(after, 0) :]
         return [record for record in records if record.event.signal] if signals_only else records
 
+    async def picked(self, after: Mapping[str, int], kinds: Collection[str]) -> dict[str, list[Record]]:
+        found = {
+            task_id: [
+                record
+                for record in self._tasks[task_id].records[max(last, self._tasks[task_id].shared) :]
+                if record.type in kinds
+            ]
+            for task_id, last in after.items()
+            if task_id in self._tasks
+        }
+        return {task_id: records for task_id, records in found.items() if records}
+
     async def follow(self, task_id: str, after: int = 0) -> AsyncIterator[Record]:
         task = self._task(task_id)
         seen = max(after, 0)

@@ -7,21 +7,20 @@ import contextlib
 from collections.abc import Coroutine, Sequence
 from typing import Any, get_args
 
-from replan.core.events import PlanGenerated, PlanUpdated, Record, StepReflected
+from replan.core.events import PlanGenerated, PlanUpdated, Record
 from replan.core.ids import task_id_problem
 from replan.core.state.progress import TaskStatus
 from replan.core.state.task import ENDED, State
-from replan.core.types import JsonObject
-from replan.errors import InputError, NotAllowed, TaskNotFound
+from replan.errors import InputError, NoSuchPart, NotAllowed, TaskNotFound
 from replan.ports import Store, TaskSummary
 from replan.run.access.callers import Caller
 from replan.run.access.estimates import Estimates, critical_path
 from replan.run.access.ports import Driver
+from replan.run.access.states import Places
 from replan.run.access.submitting import own_name
 from replan.run.access.views import Page, PlanView, StepView, TaskRow, TaskView
 from replan.run.service.results import step_of, step_result, waiting_for
 from replan.run.service.tasks import Service
-from replan.run.session.pages import pages
 
 
 def row(summary: TaskSummary, caller: Caller) -> TaskRow:
@@ -133,50 +132,54 @@ async def until_it_ends(service: Service, driver: Driver, task_id: str, secs: fl
         await asyncio.gather(*both, return_exceptions=True)  # nobody drives it: it has not ended
 
 
-async def plans(service: Service, task_id: str) -> list[PlanView]:
-    found: list[PlanView] = []
+async def plans(service: Service, task_id: str, places: Places) -> list[PlanView]:
     estimates = Estimates(service.parts, {})
-    async for page in pages(service.parts.store, task_id):
-        shown = await service.shown(task_id, page)
-        for record in shown:
-            event = record.event
-            if isinstance(event, PlanGenerated | PlanUpdated):
-                path = await critical_path(event.plan, estimates)
-                found.append(_plan(record, event, len(found) + 1, path))
-    return found
+    return [
+        await _plan(await _at(service, task_id, seq), version, estimates)
+        for version, seq in enumerate(list(places.plans), 1)
+    ]
 
 
-def _plan(record: Record, event: PlanGenerated | PlanUpdated, version: int, path: Sequence[str]) -> PlanView:
+async def plan(service: Service, task_id: str, places: Places, version: int) -> PlanView:
+    if not 1 <= version <= len(places.plans):
+        there = ", ".join(map(str, range(1, len(places.plans) + 1))) or "none yet"
+        raise NoSuchPart(f"task {task_id!r} has no plan {version}; there are: {there}")
+    record = await _at(service, task_id, places.plans[version - 1])
+    return await _plan(record, version, Estimates(service.parts, {}))
+
+
+async def _at(service: Service, task_id: str, seq: int) -> Record:
+    """One event, as it may be shown."""
+    found = await service.history(task_id, seq - 1, 1)
+    if not found:  # it was deleted just now
+        raise TaskNotFound(task_id)
+    return found[0]
+
+
+async def _plan(record: Record, version: int, estimates: Estimates) -> PlanView:
+    event = record.event
+    assert isinstance(event, PlanGenerated | PlanUpdated)
     return PlanView(
         version=version,
         round=record.round,
         seq=record.seq,
         reason=getattr(event, "reason", "") or "",
         plan=event.plan.model_dump(mode="json"),
-        critical_path=tuple(path),
+        critical_path=tuple(await critical_path(event.plan, estimates)),
     )
 
 
-async def step(service: Service, state: State, step_id: str) -> StepView:
+async def step(service: Service, state: State, step_id: str, places: Places) -> StepView:
     found = step_of(state, step_id)
-    reflections = [] if found.healing is None else await _reflections(service, state.task_id, step_id)
     kept = next(
         (call.output.artifact for call in found.every_call() if call.output and call.output.artifact), None
     )
+    thought = [await _at(service, state.task_id, seq) for seq in list(places.reflections.get(step_id, ()))]
     return StepView(
         step=step_result(state, found),
         planned=found.step.model_dump(mode="json"),
         depends_on=tuple(found.step.dependencies),
         output_size=None if kept is None else kept.size,
         media_type=None if kept is None else kept.media_type,
-        reflections=tuple(reflections),
+        reflections=tuple(record.wire()["data"] for record in thought),
     )
-
-
-async def _reflections(service: Service, task_id: str, step_id: str) -> list[JsonObject]:
-    return [
-        record.wire()["data"]
-        async for page in pages(service.parts.store, task_id)
-        for record in await service.shown(task_id, page)
-        if isinstance(record.event, StepReflected) and record.event.step_id == step_id
-    ]

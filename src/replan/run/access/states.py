@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from replan.beside import beside
 from replan.core.data.pieces import MANY, weight
-from replan.core.events import Record
+from replan.core.events import PlanGenerated, PlanUpdated, Record, StepReflected
 from replan.core.state.fold import fold
 from replan.core.state.task import State
+from replan.core.types import StepId
 from replan.ports import Store, TaskSummary
 from replan.run.session.pages import pages
 
@@ -32,12 +33,33 @@ class _Version(NamedTuple):
     rewritten: int
 
 
+class Places:
+    """Where in a log that stands which a state no longer has: whoever is shown it reads that and nothing else."""
+
+    __slots__ = ("plans", "reflections")
+
+    def __init__(self) -> None:
+        self.plans: list[int] = []
+        """The events that have brought a plan, the first one first."""
+        self.reflections: dict[StepId, list[int]] = {}
+        """Those that say what was thought of a step's failures."""
+
+    def note(self, records: Iterable[Record]) -> None:
+        for record in records:
+            event = record.event
+            if isinstance(event, PlanGenerated | PlanUpdated):
+                self.plans.append(record.seq)
+            elif isinstance(event, StepReflected):
+                self.reflections.setdefault(event.step_id, []).append(record.seq)
+
+
 class _Kept:
-    __slots__ = ("counted", "size", "state", "used", "version")
+    __slots__ = ("counted", "places", "size", "state", "used", "version")
 
     def __init__(self, version: _Version) -> None:
         self.version = version
         self.state = State()
+        self.places = Places()
         self.size = 0
         self.counted = 0
         """So much of it is in the sum of all that are kept."""
@@ -61,17 +83,24 @@ class States:
 
     async def state(self, task_id: str, summary: TaskSummary | None = None) -> State:
         """What the log of the task comes to. `summary`: its row as it was just now, where that is at hand."""
+        return (await self._looked_at(task_id, summary)).state
+
+    async def places(self, task_id: str) -> Places:
+        """Where in the log of the task something stands."""
+        return (await self._looked_at(task_id, None)).places
+
+    async def _looked_at(self, task_id: str, summary: TaskSummary | None) -> _Kept:
         if summary is None:
             summary = await self._store.summary(task_id)
         version = _Version(summary.created, summary.rewritten)
         if (kept := self._known(task_id, version)) is not None and kept.state.last_seq >= summary.last_seq:
-            return self._used(task_id, kept).state
+            return self._used(task_id, kept)
         turn = self._turns.setdefault(task_id, asyncio.Lock())
         async with turn:  # who comes meanwhile finds what is read now
             kept = self._known(task_id, version)
             if kept is None or kept.state.last_seq < summary.last_seq:
                 kept = await self._brought_up(task_id, kept) or await self._made(task_id, version)
-            return self._used(task_id, kept).state
+            return self._used(task_id, kept)
 
     def close(self) -> None:
         """Forget all of them."""
@@ -93,12 +122,14 @@ class States:
         if len(records) > MANY:
             return None
         fold(records, kept.state)
+        kept.places.note(records)
         kept.size += _size(records)
         return kept
 
     async def _made(self, task_id: str, version: _Version) -> _Kept:
         made = _Kept(version)
         async for records in pages(self._store, task_id):
+            made.places.note(records)
             if len(records) > MANY:
                 await beside(fold, records, made.state)
                 made.size += await beside(_size, records)

@@ -14,7 +14,6 @@ from replan.core.state.task import ENDED, State
 from replan.core.trace import SETTING as TRACE
 from replan.errors import (
     InputError,
-    NoSuchPart,
     NotAllowed,
     NotBuilt,
     TaskExists,
@@ -169,18 +168,16 @@ class UseCases:
 
     async def plans(self, caller: Caller, task_id: str) -> list[PlanView]:
         task_id = await self._name(caller, task_id, "read")
-        return await reading.plans(self._service, task_id)
+        return await reading.plans(self._service, task_id, await self._states.places(task_id))
 
     async def plan(self, caller: Caller, task_id: str, version: int) -> PlanView:
-        found = {one.version: one for one in await self.plans(caller, task_id)}
-        if version not in found:
-            there = ", ".join(map(str, found)) or "none yet"
-            raise NoSuchPart(f"task {task_id!r} has no plan {version}; there are: {there}")
-        return found[version]
+        task_id = await self._name(caller, task_id, "read")
+        return await reading.plan(self._service, task_id, await self._states.places(task_id), version)
 
     async def step(self, caller: Caller, task_id: str, step_id: str) -> StepView:
         task_id = await self._name(caller, task_id, "read")
-        return await reading.step(self._service, await self._state(task_id), step_id)
+        state = await self._state(task_id)
+        return await reading.step(self._service, state, step_id, await self._states.places(task_id))
 
     async def output(
         self, caller: Caller, task_id: str, step_id: str, *, item: int | None = None, offset: int = 0

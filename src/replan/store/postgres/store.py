@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from replan.beside import beside
 from replan.core import events as e
+from replan.core.data.pieces import MANY
 from replan.core.data.strict_json import storable
 from replan.core.limits import needs
 from replan.core.limits.needs import work_of
@@ -60,12 +62,13 @@ from replan.store.postgres.outbox import PostgresOutbox
 from replan.store.postgres.presence import OTHERS, Presence
 from replan.store.postgres.presence import told as notice
 from replan.store.postgres.shared import Shared as SharedDatabase
-from replan.store.postgres.tenants import listing
+from replan.store.postgres.tenants import listing, picking
 from replan.store.postgres.tenants.keys import PostgresKeys
 from replan.store.postgres.worker_loop import WorkerLoop
 from replan.store.postgres.writer import Add, Work, Writer
 from replan.store.rows import laid, records_of
 from replan.store.settling import waiter
+from replan.store.tenants.picking import picked_of
 from replan.store.watch import Watch
 
 T = TypeVar("T")
@@ -489,6 +492,10 @@ class PostgresStore:
         records += records_of(task_id, kept, max(after, rows[0][0]))
         records, ended = records[:most], bool(rows[0][1])
         return records, ended and (limit is None or len(records) < limit)
+
+    async def picked(self, after: Mapping[str, int], kinds: Collection[str]) -> dict[str, list[e.Record]]:
+        rows = await self._do(self._lined(partial(picking.rows, after=after, kinds=kinds)))
+        return await beside(picked_of, rows, kinds) if len(rows) > MANY else picked_of(rows, kinds)
 
     async def follow(self, task_id: str, after: int = 0) -> AsyncIterator[e.Record]:
         watch = Watch()

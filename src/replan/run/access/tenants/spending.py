@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple, get_args
 
 from replan.core.events import LlmCallCompleted, Record, TaskForked
@@ -48,24 +50,24 @@ class _Task(NamedTuple):
 
     seq: int = 0
     used: Spent = Spent()
-    budget: Budget = Budget()
+    budget: Budget | None = None
+    """None: a fork's, which goes on by what its history says."""
 
     @property
     def held(self) -> Spent:
+        budget = self.budget or Budget()
         return Spent(
-            max((self.budget.max_cost_usd or 0.0) - self.used.cost_usd, 0.0),
-            max((self.budget.max_tokens or 0) - self.used.tokens, 0),
+            max((budget.max_cost_usd or 0.0) - self.used.cost_usd, 0.0),
+            max((budget.max_tokens or 0) - self.used.tokens, 0),
         )
 
     def after(self, record: Record) -> _Task:
-        event, used, budget = record.event, self.used, self.budget
+        event, used = record.event, self.used
         if isinstance(event, LlmCallCompleted):
             used += Spent(event.usage.cost_usd, event.usage.input_tokens + event.usage.output_tokens)
         elif isinstance(event, TaskForked):
             used = Spent()  # what is shared was spent by the other task
-        if isinstance(policy := getattr(event, "policy", None), Policy):
-            budget = policy.budget
-        return _Task(record.seq, used, budget)
+        return _Task(record.seq, used, _budget_of(record) or self.budget)
 
 
 class _Tenant:
@@ -117,48 +119,82 @@ class Spending:
     async def _bring_up(self, tenant: str, known: _Tenant) -> None:
         gone = set(known.unfinished)
         before = gone | known.ended
-        async for summary in self._newest(known.day, tenant, UNFINISHED):
-            gone.discard(summary.task_id)
-            await self._look(known, summary)
+        async for page in self._newest(known.day, tenant, UNFINISHED):
+            gone -= {summary.task_id for summary in page}
+            await self._look(known, page)
         for task_id in gone:
             try:
-                await self._look(known, await self._store.summary(task_id))
+                await self._look(known, [await self._store.summary(task_id)])
             except TaskNotFound:  # deleted, it was paid for nevertheless
                 known.used += known.unfinished.pop(task_id).used
-        old = 0
-        async for summary in self._newest(known.day, tenant):
-            old = old + 1 if summary.task_id in before else 0
-            if old == PAGE:  # what is older is known, too: some are stored out of turn, though not so far
-                return
-            if summary.task_id not in known.ended and summary.task_id not in known.unfinished:
-                await self._look(known, summary)
+        async for page in self._newest(known.day, tenant):
+            await self._look(
+                known,
+                [
+                    one
+                    for one in page
+                    if one.task_id not in known.ended and one.task_id not in known.unfinished
+                ],
+            )
+            if before.issuperset(summary.task_id for summary in page):
+                return  # what is older is known, too: some are stored out of turn, though not so far
 
     async def _newest(
         self, since: float, tenant: str, status: Sequence[str] = ()
-    ) -> AsyncIterator[TaskSummary]:
+    ) -> AsyncIterator[list[TaskSummary]]:
+        """By page: what was submitted since then."""
         before = None
         while True:
             try:
                 page = await self._store.list_tasks(status=status, limit=PAGE, before=before, tenant=tenant)
             except TaskNotFound:  # the last one was deleted meanwhile: the next sum has what is after it
                 return
-            for summary in page:
-                if summary.created < since:
-                    return
-                yield summary
-            if len(page) < PAGE:
+            recent = list(takewhile(lambda summary: summary.created >= since, page))
+            if recent:
+                yield recent
+            if len(recent) < PAGE:
                 return
             before = page[-1].task_id
 
-    async def _look(self, known: _Tenant, summary: TaskSummary) -> None:
-        task = known.unfinished.get(summary.task_id, _Task())
-        if task.seq < summary.last_seq:
-            async for records in pages(self._store, summary.task_id, task.seq):
+    async def _look(self, known: _Tenant, summaries: Sequence[TaskSummary]) -> None:
+        """All of them in one reading, of the few events that count."""
+        before = {one.task_id: known.unfinished.get(one.task_id, _Task()) for one in summaries}
+        found: dict[str, list[Record]] = {}
+        for ended, kinds in ((True, _SPENT), (False, (*_SPENT, "task_submitted"))):
+            new = {
+                one.task_id: before[one.task_id].seq
+                for one in summaries
+                if (one.status in ENDED) is ended and before[one.task_id].seq < one.last_seq
+            }
+            found |= await self._store.picked(new, kinds) if new else {}
+        for summary in summaries:
+            task = before[summary.task_id]
+            for record in found.get(summary.task_id, ()):
+                task = task.after(record)
+            task = task._replace(seq=max(task.seq, summary.last_seq))
+            if summary.status in ENDED:
+                known.unfinished.pop(summary.task_id, None)
+                known.ended.add(summary.task_id)
+                known.used += task.used
+            elif task.budget is None:
+                known.unfinished[summary.task_id] = task._replace(budget=await self._shared_budget(summary))
+            else:
+                known.unfinished[summary.task_id] = task
+
+    async def _shared_budget(self, summary: TaskSummary) -> Budget:
+        """Of a fork that goes on by the policy of the other task: what stands last in their common history."""
+        budget = Budget()
+        with contextlib.suppress(TaskNotFound):  # deleted just now
+            async for records in pages(self._store, summary.task_id):
                 for record in records:
-                    task = task.after(record)
-        if summary.status in ENDED:
-            known.unfinished.pop(summary.task_id, None)
-            known.ended.add(summary.task_id)
-            known.used += task.used
-        else:
-            known.unfinished[summary.task_id] = task
+                    budget = _budget_of(record) or budget
+        return budget
+
+
+def _budget_of(record: Record) -> Budget | None:
+    policy = getattr(record.event, "policy", None)
+    return policy.budget if isinstance(policy, Policy) else None
+
+
+_SPENT = ("llm_call_completed", "task_forked")
+"""Kinds of events that say what was used; what may still be used is said by `task_submitted`, too."""
