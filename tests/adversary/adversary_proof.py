@@ -13,7 +13,7 @@ from adversary_deeds import approvals, effects, outputs, plans, same_plans
 from replan.core import events as e
 from replan.core.limits.budget import limits
 from replan.core.recovery import ladder
-from replan.core.recovery.guard import MOST_BARREN, MOST_POLLED, MOST_STALLED
+from replan.core.recovery.guard import MOST_BARREN, MOST_POLLED, MOST_STALLED, MOST_STIRRED
 from replan.core.reflection import RETRIES
 from replan.core.state.fold import apply, fold
 from replan.core.state.fold_recovery import MATTERS
@@ -185,10 +185,11 @@ def _counts(story: Story, final: State) -> Iterator[str]:
     if usage.tool_calls != made or (not story.store.crashed and len(story.source.made) > made):
         yield f"{usage.tool_calls} tool calls were counted, {made} are in the log, {len(story.source.made)} were made"
     known = final.recovery
-    barren = 0
+    barren = still = 0
     for note in (known.rounds if known else [])[:-1]:
         barren = 0 if note.better or note.news or note.moved else barren + 1
-        if barren >= MOST_BARREN + 1:
+        still = 0 if barren == 0 or note.stirred else still + 1
+        if barren >= MOST_STIRRED + 1 or still >= MOST_BARREN + 1:
             yield f"round {note.number + 1} came after {barren} that brought nothing"
 
 

@@ -1,8 +1,8 @@
 """The repetition guard over whole rounds (specification §9): what has been seen before, and when going on is pointless.
 
-In code, from events; no model can talk it away. Two counts end a task that says something new for ever:
-rounds that bring neither a better judgement nor a failure that was not known, and rounds without a better
-judgement, whatever is new in them. First parts (`more`) that get on are not judged: the rounds that are allowed bound them.
+In code, from events; no model can talk it away. Counts end a task that says something new for ever:
+rounds that bring neither a better judgement nor a failure that was not known (a few more where a reading gives something else each
+time), and rounds without a better judgement, whatever is new in them. First parts (`more`) that get on are not judged: the rounds that are allowed bound them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from replan.core.types import Plan, ToolId
 
 MOST_BARREN = 4
 """Rounds in a row that bring nothing: no better score, and no failure that was not seen before."""
+MOST_STIRRED = 8
+"""The same, though a reading of the plan gives something else each time: a session made anew, the time of day."""
 MOST_STALLED = 20
 """Rounds in a row without a better score, though something else fails each time."""
-MOST_POLLED = 100
+MOST_POLLED = 40
 """Rounds in a row without a better score, though each shows that a poll has moved on."""
 
 
@@ -51,6 +53,10 @@ def is_pointless(state: State) -> Barrier | None:
     known = state.recovery or Recovery()
     if (
         barren := _in_a_row(known.rounds, lambda note: not (note.better or note.news or note.moved))
+    ) >= MOST_STIRRED or (
+        barren := _in_a_row(
+            known.rounds, lambda note: not (note.better or note.news or note.moved or note.stirred)
+        )
     ) >= MOST_BARREN:
         return Barrier(
             f"the last {barren} rounds brought nothing new: the same failures, and no better result"

@@ -25,7 +25,7 @@ from replan.core.state.fold_plans import (
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.recovery import Recovery, RoundNote, Unplanned
 from replan.core.state.step_recovery import Healing, Override, Reading
-from replan.core.state.task import State
+from replan.core.state.task import State, ids_of
 from replan.core.types import Step, StepId, ToolId
 
 OUTSIDE = frozenset({"external_error", "server_error"})
@@ -107,8 +107,10 @@ def judged(state: State, event: e.EvaluationCompleted) -> None:
     if known.best is None or verdict.overall_score >= known.best + max(MATTERS, missing / 10):
         note.better = True
         known.best = max(known.best or 0.0, verdict.overall_score)
+    ids = {name for step in state.steps.values() for name in ids_of(step.step)}
     for failure in verdict.failures:
-        _failed(state, f"judged: {normalized(failure)}")
+        begins, _, rest = failure.partition(" ")  # the same failure, whatever its step is called this time
+        _failed(state, f"judged: {normalized(rest if begins in ids else failure)}")
 
 
 MATTERS = 1.0
@@ -229,13 +231,21 @@ def _replanning(state: State, event: e.ReplanningStarted, ts: float) -> None:
             for one in {*began, whole, left}:
                 known.results.setdefault(one, []).append(given)
             before = known.results[whole]
-            note.moved = note.moved or (len(before) > 1 and before[-1] != before[-2])
+            if len(before) > 1 and before[-1] != before[-2]:
+                by_steps = state.evaluation is not None and state.evaluation.by == "steps"
+                # a poll is done as it was planned, and who judges waits for what it gives
+                waits = not by_steps and not any(map(_is_without, state.steps.values()))
+                note.moved, note.stirred = note.moved or waits, note.stirred or not waits
         if not note.outcome and state.escalation is not None:
             note.outcome = state.escalation.reason
         if event.strategy.type in NEW_STEPS and not event.continues:
             state.selection = None
     state.replanning = event
     state.escalation = None
+
+
+def _is_without(step: StepState) -> bool:
+    return step.status == "failed" or (step.status == "skipped" and not step.moot)
 
 
 def _succeeded_calls(state: State) -> list[CallState]:

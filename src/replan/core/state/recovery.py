@@ -39,6 +39,8 @@ class RoundNote:
     """Judged better than every round before."""
     moved: bool = False
     """Its plan was run before and gave something else then, or one of its readings did: a poll that goes on."""
+    stirred: bool = False
+    """The same, and yet something has failed: a new token, or another time of day, that has mended nothing."""
     outside: bool = False
     """What failed was out of our reach."""
     heard: bool = False
