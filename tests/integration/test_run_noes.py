@@ -40,6 +40,14 @@ def outcome(ran: Ran) -> tuple[str, int, int]:
 NONE_OF_IT = [
     *("none", "no", "not needed", "Not required.", "none needed", "nein", "nicht nötig", "keine Rückfragen"),
     *("不需要", "没有问题", "否", "No questions.", "No clarification needed.", "Keine Fragen."),
+    *(
+        "pas besoin",
+        "Pas nécessaire.",
+        "aucune question",
+        "no es necesario",
+        "non necessario",
+        "Nein, nicht nötig.",
+    ),
     *("There are no open questions.", 0, False, ["No question is needed."]),
 ]
 
@@ -52,7 +60,13 @@ def test_a_plan_is_run_at_once_beside_words_that_there_is_no_question_and_no_obj
 
 @pytest.mark.parametrize(
     "words",
-    ["No question is more urgent: which Bob?", "not needed before Ann agrees", "Keine Frage: Ann fragen."],
+    [
+        "Pas sûr: quel Bob ?",
+        "no es necesario antes de que Ann lo diga",
+        "No question is more urgent: which Bob?",
+        "not needed before Ann agrees",
+        "Keine Frage: Ann fragen.",
+    ],
 )
 def test_words_that_begin_like_those_and_say_more_are_heard(words: str) -> None:
     assert outcome(planned({**PAY, "ask_first": words})) == ("waiting", 2, 0)

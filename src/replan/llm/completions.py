@@ -7,6 +7,7 @@ of another kind than the protocol's, which nobody here needs, is left out.
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -37,6 +38,7 @@ def completion(content: bytes, hold: Callable[[str], str] = lambda text: text) -
 
     `hold`: keeps a large text from whoever reads the body, and gives what stands there for it.
     """
+    content = content.removeprefix(codecs.BOM_UTF8)
     try:
         body = json.loads(content)
     except ValueError:
@@ -52,6 +54,7 @@ def completion(content: bytes, hold: Callable[[str], str] = lambda text: text) -
             _of_first_choice(body),
             _head_in_form(body, HEAD["object"]),
             _choices_in_form(body),
+            _calls_listed(body),
             _arguments_made_text(body),
             _usage_counted(body),
             _texts_held(body, hold),
@@ -110,6 +113,7 @@ def chunk_in_form(event: JsonObject) -> tuple[bool, bool]:
         fewer,
         _head_in_form(event, _CHUNK),
         _choices_in_form(event),
+        _calls_listed(event),
         _arguments_made_text(event),
         _usage_counted(event),
     ]
@@ -209,6 +213,23 @@ def _of_first_choice(body: Any, *, strict: bool = False) -> bool:
         return False
     body["choices"] = first
     return True
+
+
+def _calls_listed(body: Any) -> bool:
+    """List the one call that an answer makes in the form from before there were several, and say whether there was one."""
+    made = False
+    for choice in _listed(body, "choices"):
+        message = _held(choice, "message") or _held(choice, "delta")
+        called = message.pop("function_call", None) if message is not None else None
+        if message is None or not isinstance(called, dict):
+            continue
+        made = True
+        if not message.get("tool_calls"):
+            first = {"id": "call_0"} if called.get("name") else {}  # what goes on names nothing
+            message["tool_calls"] = [{"index": 0, "type": "function", "function": called, **first}]
+        if choice.get("finish_reason") == "function_call":
+            choice["finish_reason"] = "tool_calls"
+    return made
 
 
 def _arguments_made_text(body: Any) -> bool:

@@ -5,6 +5,7 @@ Of a stream only the data passes, and one that says `[DONE]` without a reason ha
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import json
 import re
@@ -27,6 +28,8 @@ _OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encodi
 
 MOST_BYTES = 2_000_000
 """Of one answer, or of one event of a stream: as many tokens as any model says, in the longest writing."""
+_AFTER_THE_END_SECS = 3.0
+"""How long a stream whose answer is whole may go on: what was used comes behind it, and some are never closed."""
 MOST_STREAMED = 32_000_000
 """Of a stream, which says much beside each few letters: what it says is bounded by itself (`coming.MOST_TOKENS`)."""
 
@@ -132,7 +135,8 @@ class EventStream(httpx2.AsyncByteStream):
         finished = False
         last: JsonObject = {}
         used: Any = None
-        async for data in _data(_bounded(self._response.aiter_bytes(), MOST_STREAMED)):
+        pieces = _data(_bounded(self._response.aiter_bytes(), MOST_STREAMED))
+        while (data := await _next(pieces, _AFTER_THE_END_SECS if finished else None)) is not None:
             if data.startswith("[DONE]"):
                 if not finished:
                     yield _event(json.dumps({**last, "choices": [_THE_END], "usage": None}))
@@ -186,9 +190,18 @@ def _event(data: str) -> bytes:
     return f"data: {data}\n\n".encode()
 
 
+async def _next(data: AsyncIterator[str], secs: float | None) -> str | None:
+    """What comes next; None: nothing does, or not in so many seconds."""
+    try:
+        async with asyncio.timeout(secs):
+            return await anext(data, None)
+    except TimeoutError:
+        return None
+
+
 async def _data(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
     """The data of each event, on one line, where there is any that can be an answer's."""
-    decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
+    decode = codecs.getincrementaldecoder("utf-8-sig")(errors="replace").decode
     held, lines = "", list[str]()
     rest: list[str] = []
     """The line that has begun, in pieces: a long one is not gone through again with each."""

@@ -77,7 +77,7 @@ def test_a_state_that_affirms_is_no_objection(state: Any) -> None:
 @pytest.mark.parametrize(
     "state",
     ["failed", "rejected", "CANCELLED", "pending", "in review", "not paid", "unpaid", "payment failed", "xyz", 402, False,
-     "partially refunded", "awaiting approval"],
+     "partially refunded", "refunded", "authorized", "awaiting approval"],
 )  # fmt: skip
 def test_a_state_that_does_not_affirm_is_for_a_person_whatever_it_is(name: str, state: Any) -> None:
     assert all(objections([{**RECORD, name: state}]))

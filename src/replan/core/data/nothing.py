@@ -10,6 +10,23 @@ from replan.core.walk import every
 _FILLERS = frozenset(
     {"", "-", "--", "none", "null", "nil", "n/a", "na", "no", "false", "nothing", "not applicable"}
     | {"nichts", "kein", "keine", "keiner", "keines", "无", "没有"}
+    | {
+        "aucun",
+        "aucune",
+        "rien",
+        "néant",
+        "sans objet",
+        "ninguno",
+        "ninguna",
+        "nada",
+        "nessuno",
+        "nessuna",
+        "niente",
+        "nenhum",
+        "nenhuma",
+        "geen",
+        "niets",
+    }
 )
 
 
@@ -25,12 +42,16 @@ _WHAT = (
 )
 _FOUND = r"(?:\s+(?:(?:was|were|is|are|have\s+been|has\s+been)\s+)?(?:found|identified|detected|observed|reported|known|occurred|noted|seen|needed|required|necessary|so\s+far|at\s+all))*"
 _THERE_IS_NONE = re.compile(
+    r"(?:(?:no|nein|non)[,;:.]\s+)?(?:"
     rf"(?:(?:there\s+(?:is|are|was|were)|i\s+have)\s+)?no\s+(?:known\s+|major\s+|other\s+|open\s+|further\s+)?{_WHAT}{_FOUND}|none{_FOUND}|0"
     r"|nothing(?:\s+(?:is|was|went|to\s+report))?(?:\s+(?:wrong|incorrect|amiss|failed))?"
     r"|(?:none|not|nothing)\s+(?:is\s+)?(?:needed|required|necessary)"
     r"|keine?\s+(?:fehler|probleme?|einwände|mängel|(?:rück)?fragen?|bedenken|unklarheiten|(?:falschen?|fehlerhaften?)\s+(?:ergebnisse?|werte?|ausgaben?))(?:\s+(?:gefunden|aufgetreten|festgestellt|bekannt|offen|nötig|notwendig|erforderlich))?"
     r"|nichts\s+(?:falsch|fehlgeschlagen)|nein|nicht\s+(?:nötig|notwendig|erforderlich)"
-    r"|(?:无|没有|未发现|没有发现)(?:任何)?(?:错误|问题|失败|异常)(?:的?结果)?|否|不需要|无需|没有必要",
+    r"|(?:c['’]est\s+)?(?:non|pas|inutile|aucunement)(?:\s+(?:besoin|nécessaire|requise?|obligatoire|utile))?|pas\s+de\s+questions?|aucune?\s+(?:questions?|erreurs?|problèmes?|objections?|confirmation)"
+    r"|no\s+(?:es\s+|hace\s+)?(?:necesari[oa]|falta|requerid[oa])|ningun[oa]?\s+(?:pregunta|error|problema)|sin\s+(?:preguntas?|errores)"
+    r"|non\s+(?:è\s+)?(?:necessari[oa]|richiest[oa])|nessun[oa]?\s+(?:domanda|errore|problema)|não\s+(?:é\s+)?(?:necessári[oa]|preciso)|niet\s+nodig|geen\s+vragen"
+    r"|(?:无|没有|未发现|没有发现)(?:任何)?(?:错误|问题|失败|异常)(?:的?结果)?|否|不需要|无需|没有必要)",
     re.IGNORECASE,
 )
 

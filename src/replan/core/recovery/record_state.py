@@ -53,7 +53,6 @@ _AFFIRMED = frozenset(
         "reserved",
         "registered",
         "transferred",
-        "refunded",
         "成功",
         "已完成",
         "完成",
@@ -63,7 +62,6 @@ _AFFIRMED = frozenset(
         "received",
         "submitted",
         "published",
-        "authorized",
         "已支付",
         "已发送",
     ]
@@ -116,7 +114,7 @@ _AGAINST = frozenset(
 )
 _RESULT = frozenset({"result", "message", "response"})
 """Fields that may say anything: only what speaks against it counts."""
-_FOR = _AFFIRMED - {"final", "refunded"}
+_FOR = (_AFFIRMED - {"final"}) | {"authorized"}
 _CREATED = frozenset({"created", "inserted", "made", "issued", "placed", "booked", "sent", "paid", "posted"})
 _TIMES = frozenset({"at", "on", "date", "datetime", "time", "timestamp", "ts", "when"})
 _OTHER_TIMES = frozenset(
