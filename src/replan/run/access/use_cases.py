@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import SecretStr
@@ -12,6 +12,7 @@ from replan.core.events import Record
 from replan.core.report.result import TaskResult
 from replan.core.state.task import ENDED, State
 from replan.core.trace import SETTING as TRACE
+from replan.core.types import Usage
 from replan.errors import (
     InputError,
     NotAllowed,
@@ -74,6 +75,8 @@ class UseCases:
         self._states = States(service.parts.store)
         self.carrying = Carrying()
         """Acts that have begun."""
+        self._coming = 0
+        """Tasks that are let in, and wait for no place yet."""
 
     # ── begin ──
 
@@ -86,13 +89,10 @@ class UseCases:
         if request.dry_run:
             raise InputError("dry_run plans and stores nothing: it is answered by `preview`")
         request = submitting.named(caller, request, idempotency_key)
-        load = self._driver.load()
-        if load.queued >= load.most_queued and not await self._is_there(caller, request.task_id):
-            raise TooMany(
-                f"{load.queued} tasks wait for a place here, and no more may: try again later",
-                retry_after=RETRY_AFTER_SECS,
-            )
-        async with self._room(caller, request.task_id, request.options) as options:
+        async with (
+            self._queue(caller, request.task_id),
+            self._room(caller, request.task_id, request.options) as options,
+        ):
             wanted = await self._wanted(caller, request.model_copy(update={"options": options}))
             if caller.traceparent:
                 wanted = wanted._replace(settings={**wanted.settings, TRACE: caller.traceparent})
@@ -108,16 +108,20 @@ class UseCases:
     async def preview(self, caller: Caller, request: SubmitRequest) -> Preview:
         """What the task would do: a checked plan, its effects and approvals, and what it may cost. Nothing is stored."""
         need(caller, "run")
-        wanted = await self._wanted(caller, request)
-        if self._quotas is not None:
-            await self._quotas.look(caller.tenant)
-        return await previewing.preview(await self._service.planned(wanted), wanted, self._service.parts)
+        if self._quotas is None:
+            return await self._planned(caller, request)
+        async with self._quotas.planning(caller.tenant, request.options) as leave:
+            request = request.model_copy(update={"options": leave.options})
+            return await self._planned(caller, request, leave.spent)
 
     @act
     async def fork(self, caller: Caller, task_id: str, request: ForkRequest) -> Submitted:
         task_id = await self._name(caller, task_id, "run")
         request = request.model_copy(update={"task_id": submitting.chosen_name(caller, request.task_id)})
-        async with self._room(caller, request.task_id, request.options) as options:
+        async with (
+            self._queue(caller, request.task_id),
+            self._room(caller, request.task_id, request.options) as options,
+        ):
             forked, new = await self._driver.fork(task_id, acting.forking(request, caller.who), options)
         summary = await self._service.parts.store.summary(forked)
         return Submitted(task_id=forked, status=summary.status, new=new)
@@ -352,6 +356,30 @@ class UseCases:
         else:
             async with self._quotas.place(caller.tenant, options) as lowered:
                 yield lowered
+
+    @contextlib.asynccontextmanager
+    async def _queue(self, caller: Caller, task_id: str | None) -> AsyncIterator[None]:
+        """Room for one task more among those that wait for a place here, else `TooMany`. One that is there has its own."""
+        load = self._driver.load()
+        room = load.most_queued + max(0, load.places - load.running)
+        if load.queued + self._coming >= room and not await self._is_there(caller, task_id):
+            raise TooMany(
+                f"{load.queued} tasks wait for a place here, and no more may: try again later",
+                retry_after=RETRY_AFTER_SECS,
+            )
+        self._coming += 1
+        try:
+            yield
+        finally:
+            self._coming -= 1
+
+    async def _planned(
+        self, caller: Caller, request: SubmitRequest, spent: Callable[[Usage], None] | None = None
+    ) -> Preview:
+        wanted = await self._wanted(caller, request)
+        return await previewing.preview(
+            await self._service.planned(wanted, spent), wanted, self._service.parts
+        )
 
     async def _is_there(self, caller: Caller, task_id: str | None) -> bool:
         if task_id is None:

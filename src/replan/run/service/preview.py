@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -11,6 +11,7 @@ from replan.core.events import RoundStarted, TaskSubmitted
 from replan.core.plain_calls import Recorded
 from replan.core.report.explain_recovery import no_plan
 from replan.core.state.task import State
+from replan.core.types import Usage
 from replan.errors import ModelError, PlanInvalid
 from replan.ports import Appended, Claim, NewArtifact, Redaction, Store
 from replan.run.following.reading import read_previous
@@ -44,8 +45,13 @@ class _NoLog:
         return done
 
 
-async def plan_unstored(submitted: TaskSubmitted, parts: Parts) -> State:
-    """A task with the plan that it would get. Raises `PlanInvalid` and `ModelError` as planning does."""
+async def plan_unstored(
+    submitted: TaskSubmitted, parts: Parts, spent: Callable[[Usage], None] | None = None
+) -> State:
+    """A task with the plan that it would get. Raises `PlanInvalid` and `ModelError` as planning does.
+
+    `spent` is told what it has cost, whatever has come of it.
+    """
     task_id = parts.ids.new("task")
     state = State(task_id=task_id, secrets=known_to(submitted, parts.tools, parts.secrets))
     run = Run(replace(parts, store=cast(Store, cast(Any, _NoLog()))), Claim(task_id, 0), state)
@@ -58,6 +64,9 @@ async def plan_unstored(submitted: TaskSubmitted, parts: Parts) -> State:
         await stages.plan(run)
     except BudgetReached as stop:
         raise ModelError(f"the budget {stop.limit.words} allows no planning") from None
+    finally:
+        if spent is not None:
+            spent(run.state.usage)
     if (stopped := run.state.impasse) is not None:
         raise PlanInvalid([no_plan(run.state, stopped).reason])
     return run.state

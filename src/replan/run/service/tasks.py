@@ -23,7 +23,7 @@ from replan.core.report.result import TaskResult
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets, is_said, text_without_secrets
 from replan.core.state.fold import fold
 from replan.core.state.task import ENDED, State, TaskName
-from replan.core.types import Artifact, JsonObject, Plan
+from replan.core.types import Artifact, JsonObject, Plan, Usage
 from replan.errors import InputError, ReplanError, TaskEnded, TaskGivenAway, TaskHeld, TaskNotFound
 from replan.ports import Listening
 from replan.run.following import wanted as following
@@ -503,11 +503,11 @@ class Service:
         assert plan is not None
         return plan
 
-    async def planned(self, wanted: Submission) -> State:
-        """The same with all that went before the plan, and what it has cost."""
+    async def planned(self, wanted: Submission, spent: Callable[[Usage], None] | None = None) -> State:
+        """The same with all that went before the plan, and what it has cost; `spent` is told that also where there is no plan."""
         _, event, _ = await self._received(wanted)
         await following.check(self.parts.store, wanted.context, None, wanted.tenant)
-        return await plan_unstored(event, self.parts)
+        return await plan_unstored(event, self.parts, spent)
 
 
 def _shown(record: Record, known: KnownSecrets, heard: KnownSecrets) -> Record:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from replan.config.sections import Limits
 from replan.core.tools.rules import Rate, read_rate
-from replan.core.types import JsonObject
+from replan.core.types import JsonObject, Usage
 from replan.errors import InputError, TooMany
 from replan.ports import Keys
 from replan.run.access.requests import SubmitOptions
@@ -52,6 +52,10 @@ def lowered(options: SubmitOptions, limits: Limits) -> SubmitOptions:
     return options.model_copy(update=changes) if changes else options
 
 
+def _may_use(options: SubmitOptions) -> Spent:
+    return Spent(options.max_cost_usd or 0.0, options.max_tokens or 0)
+
+
 class Bucket:
     """Tokens that come back at a steady rate; full, it holds the rate's calls."""
 
@@ -71,6 +75,15 @@ class Bucket:
             self._left = max(self._left - 1.0, 0.0)
             return None
         return (1.0 - self._left) * each
+
+
+class Planning(NamedTuple):
+    """Leave to plan without a task."""
+
+    options: SubmitOptions
+    """What it may use."""
+    spent: Callable[[Usage], None]
+    """To be told what it has used, whatever has come of it."""
 
 
 class Quotas:
@@ -95,8 +108,11 @@ class Quotas:
         """Tasks that are let in and not stored yet."""
         self._stored: Counter[str] = Counter()
         """How many were, so far."""
+        self._promises: Counter[str] = Counter()
         self._promised: dict[str, Spent] = {}
-        """What these may use."""
+        """What these may use, and plans that are being made without a task."""
+        self._planned: OrderedDict[str, tuple[float, Spent]] = OrderedDict()
+        """What was used for such plans, which no log has, on which day."""
 
     async def limits(self, tenant: str) -> Limits:
         return self._defaults if self._keys is None else await self._limits.get(tenant)
@@ -112,18 +128,23 @@ class Quotas:
     async def within(self, tenant: str, options: SubmitOptions) -> SubmitOptions:
         return lowered(options, await self.limits(tenant))
 
-    async def look(self, tenant: str) -> None:
-        """`TooMany` if the tenant may have nothing planned now: its rate, or its day."""
+    @asynccontextmanager
+    async def planning(self, tenant: str, options: SubmitOptions) -> AsyncIterator[Planning]:
+        """Leave to have something planned that is no task. `TooMany` says when to come again: its rate, or its day."""
         limits = await self.limits(tenant)
+        options = lowered(options, limits)
         self._keep_rate(tenant, limits)
-        self._check_day(tenant, limits, await self._today(tenant, limits), Spent())
+        day, wanted = await self._today(tenant, limits), _may_use(options)
+        self._check_day(tenant, limits, day, wanted)
+        with self._promise(tenant, wanted):
+            yield Planning(options, lambda usage: self._note_planned(tenant, usage))
 
     @asynccontextmanager
     async def place(self, tenant: str, options: SubmitOptions) -> AsyncIterator[SubmitOptions]:
         """Room for one task more while it is being stored, and what it may use. `TooMany` says when to come again."""
         limits = await self.limits(tenant)
         options = lowered(options, limits)
-        wanted = Spent(options.max_cost_usd or 0.0, options.max_tokens or 0)
+        wanted = _may_use(options)
         self._keep_rate(tenant, limits)
         stored = self._stored[tenant]
         there = await self._unfinished(tenant, limits)
@@ -132,16 +153,43 @@ class Quotas:
         self._check_count(tenant, limits, there + self._stored[tenant] - stored)
         self._check_day(tenant, limits, day, wanted)
         self._coming[tenant] += 1
-        self._promised[tenant] = self._promised.get(tenant, Spent()) + wanted
         try:
-            yield options
-            self._stored[tenant] += 1
-            self._spending.stored(tenant, wanted)
+            with self._promise(tenant, wanted):
+                yield options
+                self._stored[tenant] += 1
+                self._spending.stored(tenant, wanted)
         finally:
             self._coming[tenant] -= 1
-            self._promised[tenant] = self._promised[tenant] - wanted
             if not self._coming[tenant]:
-                del self._coming[tenant], self._promised[tenant]
+                del self._coming[tenant]
+
+    @contextmanager
+    def _promise(self, tenant: str, wanted: Spent) -> Iterator[None]:
+        """It may be used as long as that lasts."""
+        self._promises[tenant] += 1
+        self._promised[tenant] = self._promised.get(tenant, Spent()) + wanted
+        try:
+            yield
+        finally:
+            self._promises[tenant] -= 1
+            self._promised[tenant] = self._promised[tenant] - wanted
+            if not self._promises[tenant]:
+                del self._promises[tenant], self._promised[tenant]
+
+    def _note_planned(self, tenant: str, usage: Usage) -> None:
+        spent = Spent(usage.cost_usd, usage.input_tokens + usage.output_tokens)
+        self._planned[tenant] = (self._day(), self._planned_today(tenant) + spent)
+        self._planned.move_to_end(tenant)
+        if len(self._planned) > MOST_REMEMBERED:
+            self._planned.popitem(last=False)
+
+    def _planned_today(self, tenant: str) -> Spent:
+        day, spent = self._planned.get(tenant, (0.0, Spent()))
+        return spent if day == self._day() else Spent()
+
+    def _day(self) -> float:
+        now = self._parts.clock.now()
+        return now - now % DAY
 
     def _keep_rate(self, tenant: str, limits: Limits) -> None:
         if limits.submits is None:
@@ -178,16 +226,17 @@ class Quotas:
     def _check_day(self, tenant: str, limits: Limits, day: Today, wanted: Spent) -> None:
         """What the tasks of the day have used, and what the unfinished may still use, is within the limit."""
         coming = self._promised.get(tenant, Spent()) + wanted
+        spent = day.used + self._planned_today(tenant)
         for what, used, held, allowed in (
-            ("dollars", day.used.cost_usd, day.held.cost_usd + coming.cost_usd, limits.max_cost_usd_per_day),
-            ("tokens", day.used.tokens, day.held.tokens + coming.tokens, limits.max_tokens_per_day),
+            ("dollars", spent.cost_usd, day.held.cost_usd + coming.cost_usd, limits.max_cost_usd_per_day),
+            ("tokens", spent.tokens, day.held.tokens + coming.tokens, limits.max_tokens_per_day),
         ):
             if allowed is None:
                 continue
             if used >= allowed:
                 now = self._parts.clock.now()
                 raise TooMany(
-                    f"the tasks that the tenant has submitted today (UTC) have used {used:.6g} {what} of {allowed:g}: the next day begins anew",
+                    f"what the tenant has submitted today (UTC) has used {used:.6g} {what} of {allowed:g}: the next day begins anew",
                     retry_after=DAY - now % DAY,
                 )
             if used + held > allowed + 1e-9:
