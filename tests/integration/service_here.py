@@ -23,6 +23,7 @@ class Here(NamedTuple):
     url: str
     stop: asyncio.Event
     port: int
+    grpc_port: int
 
     async def raw(self, data: bytes, *, eof: bool = False) -> bytes:
         """All that comes back for these bytes, until the service closes the connection."""
@@ -57,7 +58,7 @@ async def service_on(replan: Replan, pace: Pace | None = None) -> AsyncIterator[
     async with replan:
 
         def ready(found: Up) -> None:
-            up.set_result(found.urls[0])
+            up.set_result(found.urls)
 
         running = asyncio.create_task(
             serve(replan, port=0, stop=stop, ready=ready, grace_secs=0, pace=pace or Pace())
@@ -66,8 +67,9 @@ async def service_on(replan: Replan, pace: Pace | None = None) -> AsyncIterator[
             await asyncio.wait({running, up}, return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 running.result()
-            url = await up
-            yield Here(replan, url, stop, int(url.rpartition(":")[2]))
+            urls = await up
+            port, grpc_port = (int(url.rpartition(":")[2]) for url in urls)
+            yield Here(replan, urls[0], stop, port, grpc_port)
         finally:
             stop.set()
             await running

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import httpx2
 import mcp_types as types
 import pytest
-from access_world import PLAIN, World, world
+from access_world import PLAIN, SECS, World, world
 from authorization_world import (
     ACME,
     BAD,
@@ -23,6 +24,7 @@ from authorization_world import (
     waiting_task,
 )
 from mcp import Client
+from run_tasks import plan, step
 
 from replan.config import Settings
 from replan.config.sections import Server
@@ -30,6 +32,8 @@ from replan.core.types import JsonObject
 from replan.errors import NotSignedIn
 from replan.run.access.callers import SCOPES, Caller, Scope
 from replan.server.auth.authenticator import known_callers
+from replan.server.auth.credentials import Credentials
+from replan.server.auth.staying import Staying
 from replan.server.http.app import make_app
 from replan.server.mcp.catalogue import OFFERED
 from replan.server.mcp.mounted import Mounted
@@ -205,3 +209,28 @@ async def test_a_yes_that_comes_after_the_key_was_revoked_is_no_yes(front: Front
         result = await client.call_tool("wait_task", {"task_id": VICTIM, "wait_secs": 5})
     assert result.is_error
     assert (await front.there.waits(VICTIM, OWNER)).waiting_for.kind == "approval"
+
+
+async def test_a_call_that_waits_ends_with_the_key_of_whoever_waits(front: Front) -> None:
+    revoked = False
+
+    async def known(credentials: Credentials) -> Caller:
+        if revoked:
+            raise NotSignedIn("revoked")
+        return OWNER
+
+    async def caller_of(ctx: Any) -> Caller:
+        return OWNER
+
+    staying = Staying(known, check_secs=0.01)
+    server = Tools(front.here, caller_of, lambda _, doing: staying.unless_gone(Credentials(), doing)).server(
+        "1.0"
+    )
+    task_id = (await front.there.submit(plan(step("a", "hold")), OWNER)).task_id
+    async with Client(server, mode="legacy") as client:
+        waits = asyncio.create_task(client.call_tool("wait_task", {"task_id": task_id, "wait_secs": 60}))
+        await front.there.source.entered.wait()
+        revoked = True
+        async with asyncio.timeout(SECS):
+            result = await waits
+    assert (result.is_error, "revoked" in str(result.content)) == (True, True)

@@ -165,7 +165,7 @@ async def test_beyond_the_most_connections_idle_ones_give_way_and_others_are_tol
             writer.write(b"GET /api/v1/tasks/long/events HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert b"200 OK" in await reader.readuntil(b"\r\n")
             busy.append((reader, writer))
-        status, told = said(await here.raw(b""))
+        status, told = said(await here.raw(b"GET /api/v1/tasks HTTP/1.1\r\nhost: localhost\r\n\r\n"))
         assert (status, told["retry_after"]) == (503, 1.0)
         for _, writer in (*idle, *busy):
             writer.close()

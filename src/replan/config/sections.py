@@ -54,6 +54,10 @@ class Server(Section):
     grpc_port: Port = 50051
     request_timeout_secs: Secs = 60.0
     max_connections: AtLeastOne = 1000
+    max_open_per_key: AtLeastOne | None = None
+    """Streams, waits and sessions that one key or token may hold open at once; unset: half of `max_connections`."""
+    max_open_per_tenant: AtLeastOne | None = None
+    """The same of all keys and tokens of a tenant; unset: three quarters."""
     max_queued_tasks: AtLeastOne = 1000
     """Tasks that may wait for a place in this process; past that: 429."""
     drain_secs: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0

@@ -20,6 +20,7 @@ from replan.run.access.views import Dependency
 from replan.run.session.dependencies import Leaving, Parts
 from replan.server.auth.credentials import Credentials
 from replan.server.auth.staying import Staying
+from replan.server.holding import Holding
 from replan.server.streams.hub import Hub
 from replan.server.streams.sse import Sending
 from replan.server.telemetry.metrics import Metrics
@@ -80,12 +81,15 @@ class Shared:
     metrics: Metrics | None = None
     pace: Pace = field(default_factory=Pace)
     staying: Staying = field(init=False)
-    """Streams, which end when their callers are known no more."""
+    """Streams and waits, which end when their callers are known no more."""
+    holding: Holding = field(init=False)
+    """How many of them each caller has."""
     checks: dict[str, Callable[[], Awaitable[str | None]]] = field(default_factory=dict)
     """What it stands on, by name: raises if that does not answer, and may say how it stands."""
 
     def __post_init__(self) -> None:
         self.staying = Staying(self.authenticate)
+        self.holding = Holding(self.settings.server, asked=self.authenticate is not nobody_asked)
 
     async def signed(self, credentials: Credentials) -> Caller:
         """Who calls, and in whose trace; `NotSignedIn` if nobody can tell."""

@@ -84,3 +84,30 @@ def test_who_comes_back_is_looked_at_again() -> None:
                 assert stream.left
 
     virtual_time(main())
+
+
+def test_a_wait_ends_with_who_waits_and_gives_what_it_waits_for_else() -> None:
+    async def main() -> None:
+        door, never = Door(), asyncio.Event()
+        staying = Staying(door)
+
+        async def soon() -> str:
+            await asyncio.sleep(CHECK_SECS * 3)
+            return "there"
+
+        ann, bob = Credentials(None, "ann"), Credentials(None, "bob")
+        gone = asyncio.create_task(staying.unless_gone(ann, never.wait()))
+        stays = asyncio.create_task(staying.unless_gone(bob, soon()))
+        await asyncio.sleep(CHECK_SECS * 1.5)
+        door.fails = {"ann": NotSignedIn("revoked")}
+        await asyncio.sleep(CHECK_SECS)
+        assert gone.done()
+        assert str(gone.exception()) == "revoked"
+        assert await stays == "there"
+        waits = asyncio.create_task(staying.unless_gone(bob, never.wait()))
+        await asyncio.sleep(0)
+        waits.cancel()
+        await asyncio.wait({waits})
+        assert waits.cancelled()
+
+    virtual_time(main())

@@ -410,11 +410,11 @@ class Service:
         following.add_done_callback(noticed)
         try:
             while not following.done():
-                await asyncio.wait({following}, timeout=LOOK_SECS)
                 summary = await self.parts.store.summary(task_id)
                 left = summary.status == "waiting" and not summary.held and not summary.due
                 if left and await due_by_itself(task_id, self.parts, summary.last_seq) is None:
                     return  # for a person
+                await asyncio.wait({following}, timeout=LOOK_SECS)
             following.result()
         finally:
             following.cancel()

@@ -1,13 +1,13 @@
-"""Whoever is let in stays so long as the key or token is good: streams end with it."""
+"""Whoever is let in stays so long as the key or token is good: streams and waits end with it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from replan.errors import NotSignedIn, ReplanError
 from replan.run.access.callers import Caller
@@ -23,11 +23,24 @@ class Leaves(Protocol):
     def leave(self) -> None: ...
 
 
+class _Wait:
+    """A wait as such."""
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self._task = task
+        self.left = False
+
+    def leave(self) -> None:
+        self.left = True
+        self._task.cancel()
+
+
+T = TypeVar("T")
 W = TypeVar("W", bound=Leaves)
 
 
 class Staying:
-    """Looks again and again whether callers of streams are still known, once for all streams of one key or token."""
+    """Looks again and again whether callers of streams and waits are still known, once for all streams of one key or token."""
 
     def __init__(
         self, authenticate: Callable[[Credentials], Awaitable[Caller]], *, check_secs: float = CHECK_SECS
@@ -55,6 +68,22 @@ class Staying:
                 if not self._streams and self._checking is not None:
                     self._checking.cancel()
                     self._checking = None
+
+    async def unless_gone(self, credentials: Credentials, waiting: Coroutine[Any, Any, T]) -> T:
+        """What it gives that may be long in coming; `NotSignedIn` as soon as whoever has these credentials is known no more."""
+        task = asyncio.get_running_loop().create_task(waiting)
+        wait = _Wait(task)
+        try:
+            with self.while_known(credentials, contextlib.nullcontext(wait)):
+                await asyncio.wait({task})
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+        if wait.left and task.cancelled():
+            await self._authenticate(credentials)  # says why
+            raise NotSignedIn("the service did not know for a moment who calls: call again")
+        return task.result()
 
     async def _check(self) -> None:
         while True:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, NoReturn
 
 from replan.core.words import in_digits
@@ -25,8 +25,11 @@ _REFUSED_SECS = 1.0
 class Call:
     """A call under way, and how it ended."""
 
-    def __init__(self, context: Any, name: str, *, stream: bool) -> None:
+    def __init__(self, context: Any, name: str, *, stream: bool, holds: bool) -> None:
         self.context = context
+        self.holds = holds
+        """It may last: its caller holds a place."""
+        self.leave: Callable[[], None] | None = None
         self.name = name
         self.stream = stream
         self.began = time.perf_counter()
@@ -58,8 +61,8 @@ class Door:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def enter(self, context: Any, name: str, *, stream: bool = False) -> Call:
-        call = Call(context, name, stream=stream)
+    def enter(self, context: Any, name: str, *, stream: bool = False, holds: bool = False) -> Call:
+        call = Call(context, name, stream=stream, holds=stream or holds)
         named_call(dict(context.invocation_metadata() or ()).get("x-request-id"))
         self._open += 1
         self._streams += stream
@@ -70,6 +73,8 @@ class Door:
     def _left(self, call: Call) -> None:
         self._open -= 1
         self._streams -= call.stream
+        if call.leave is not None:
+            call.leave()
         if not self._open:
             self._idle.set()
         if self._here.metrics is not None:
@@ -85,7 +90,10 @@ class Door:
         if call.stream and self._streams > most:
             words = f"{most} streams are open here, and no more may be"
             raise Refused(Problem(CROWDED, words, retry_after=1.0))
-        return await self._here.signed(call.credentials)
+        caller = await self._here.signed(call.credentials)
+        if call.holds and not call.context.done():
+            call.leave = self._here.holding.take(caller)
+        return caller
 
     async def let_in(
         self, call: Call, requests: AsyncIterator[bytes], asked: str = "a message"

@@ -67,15 +67,18 @@ class Servicer:
         encode = encoder(what.gives)
 
         async def answer(requests: AsyncIterator[bytes], context: Any) -> bytes:
-            call = self._door.enter(context, name)
+            call = self._door.enter(context, name, holds=not what.timed)
             try:
                 caller, data = await self._door.let_in(call, requests)
                 message = read(data, what.takes)
                 limit = self._here.settings.server.request_timeout_secs if what.timed else None
                 async with asyncio.timeout(limit):
-                    found = await what.call(self._here, caller, message)
-                if not what.timed:  # a key may have been revoked while it waited
-                    await self._here.authenticate(call.credentials)
+                    doing = what.call(self._here, caller, message)
+                    if what.timed:
+                        found = await doing
+                    else:  # a key may be revoked while it waits
+                        found = await self._here.staying.unless_gone(call.credentials, doing)
+                        await self._here.authenticate(call.credentials)
                 told: bytes = await beside(encode, found) if what.heavy else encode(found)
             except TimeoutError:
                 words = "it took longer than a call may take here ([server] request_timeout_secs)"

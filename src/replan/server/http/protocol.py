@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import to_json
 
+from replan.server.http.calls import ROOT
+from replan.server.http.problems import answer_of
 from replan.server.problems import (
     CROWDED,
     HEAD_TOO_LARGE,
@@ -52,9 +55,13 @@ _TIMED_OUT = raw_answer(
 _HEAD = raw_answer(
     Problem(HEAD_TOO_LARGE, f"the address and the headers have more than {MOST_HEAD_BYTES} bytes")
 )
-_CROWDED = raw_answer(
-    Problem(CROWDED, "there are as many connections as may be: come back in a moment", retry_after=1.0)
+CROWDED_NOW = Problem(
+    CROWDED, "there are as many connections as may be: come back in a moment", retry_after=1.0
 )
+_CROWDED = raw_answer(CROWDED_NOW)
+SPARE = 64
+"""Connections beyond the limit, for those who ask how the service stands; all others are told on them that it is full."""
+STANDING = frozenset(prefix + path for prefix in ("", ROOT) for path in ("/health", "/ready", "/metrics"))
 _NOT_HTTP = raw_answer(Problem(NOT_HTTP, "what was sent is no request of HTTP/1.1"))
 
 
@@ -75,15 +82,22 @@ def bounded(
         leaving = False
         """Of all connections: the service ends."""
         _head = 0
+        _over = False
+        """It is one more than there may be."""
 
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
             app: Any = getattr(self, "app")  # noqa: B009 -- of a base that is not known here
 
             async def within(scope: Any, receive: Any, send: Any) -> None:
+                if self._over and len(self.connections) > most_connections:
+                    if scope["path"] not in STANDING:
+                        return await answer_of(CROWDED_NOW, {"connection": "close"})(scope, receive, send)
+                else:
+                    self._over = False
                 scope["replan.abort"] = self.cut
                 scope["replan.narrow"] = self.narrow
-                await app(scope, receive, send)
+                return await app(scope, receive, send)  # type: ignore[no-any-return]
 
             self.app = within
 
@@ -98,19 +112,27 @@ def bounded(
             transport.set_write_buffer_limits(high=MOST_UNSENT_BYTES)
             if self.leaving:
                 transport.close()
-            elif len(self.connections) > most_connections and not self._make_room():
-                self.connections.discard(self)
-                transport.write(_CROWDED)
-                transport.close()
+            elif len(self.connections) > most_connections and not self._make_room(lambda other: other.idle):
+                self._over = True  # whoever asks how the service stands is answered, whatever others hold
+                over = len(self.connections) > most_connections + SPARE
+                if over and not self._make_room(lambda other: other.head_to_come):
+                    self.connections.discard(self)
+                    transport.write(_CROWDED)
+                    transport.close()
 
-        def _make_room(self) -> bool:
-            """Close a connection on which nothing is asked."""
+        def _make_room(self, gives_way: Callable[[Any], bool]) -> bool:
+            """Close a connection that gives way to this one."""
             for other in self.connections:
-                if other is not self and other.idle and not other.transport.is_closing():
+                if other is not self and gives_way(other) and not other.transport.is_closing():
                     self.connections.discard(other)
                     other.transport.close()
                     return True
             return False
+
+        @property
+        def head_to_come(self) -> bool:
+            """Nothing whole is asked on it yet."""
+            return self._head > 0 and (self.cycle is None or self.cycle.response_complete)
 
         @property
         def idle(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
 from importlib.metadata import version
 from typing import Any
 
@@ -16,11 +16,13 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
 
+from replan.errors import NotSignedIn
 from replan.run.access.callers import Caller
 from replan.server.auth.credentials import Credentials
 from replan.server.http.problems import Refused
+from replan.server.mcp.messages import Outcome
 from replan.server.mcp.server import Context, Tools
-from replan.server.mcp.sessions import IDLE_SECS, Sessions
+from replan.server.mcp.sessions import IDLE_SECS, MOST_EACH, Sessions
 from replan.server.problems import LEAVING, Problem
 from replan.server.shared import Shared, nobody_asked
 
@@ -46,8 +48,8 @@ class Mounted:
         """Calls under way."""
         self._idle = asyncio.Event()
         self._idle.set()
-        self._tools = Tools(here, self._caller_of, for_people=for_people)
-        self._sessions = Sessions(time.monotonic)
+        self._tools = Tools(here, self._caller_of, self._while_known, for_people=for_people)
+        self._sessions = Sessions(time.monotonic, min(MOST_EACH, here.holding.most_of_a_key))
         open_ = here.authenticate is nobody_asked
         self._manager = StreamableHTTPSessionManager(
             self._tools.server(version("replan")),
@@ -119,7 +121,11 @@ class Mounted:
         if not known and scope["method"] == "POST":
             self._sessions.check_room(name)
 
+        begun = False
+
         async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal begun
+            begun = True
             if message["type"] == "http.response.start" and message["status"] < 400:
                 given = next((value for key, value in message.get("headers", ()) if key == _SESSION), b"")
                 if scope["method"] == "DELETE":
@@ -128,9 +134,21 @@ class Mounted:
                     self._sessions.used(name, session)
             await send(message)
 
-        await self._manager.handle_request(
-            {**scope, _CREDENTIALS: credentials, "user": AuthenticatedUser(owner)}, receive, sending
-        )
+        scope = {**scope, _CREDENTIALS: credentials, "user": AuthenticatedUser(owner)}
+        with self._here.holding.place(caller):
+            handling = self._manager.handle_request(scope, receive, sending)
+            if scope["method"] != "GET":
+                return await handling
+            try:
+                await self._here.staying.unless_gone(credentials, handling)
+            except NotSignedIn:
+                if not begun:
+                    raise
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _while_known(self, ctx: Context, doing: Coroutine[Any, Any, Outcome]) -> Outcome:
+        credentials: Credentials = ctx.request.scope[_CREDENTIALS]  # type: ignore[union-attr]
+        return await self._here.staying.unless_gone(credentials, doing)
 
     async def _caller_of(self, ctx: Context) -> Caller:
         credentials: Credentials = ctx.request.scope[_CREDENTIALS]  # type: ignore[union-attr]

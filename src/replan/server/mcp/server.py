@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import cache, partial
 from typing import Any
 
@@ -29,12 +29,14 @@ from replan.server.mcp.asking import (
 )
 from replan.server.mcp.catalogue import FOR_PEOPLE, OFFERED, Offered, submit
 from replan.server.mcp.following import AskedLater, Asker, Following
+from replan.server.mcp.messages import Outcome
 from replan.server.mcp.outcomes import outcome_of
 from replan.server.problems import INTERNAL, LEAVING, Problem, problem_of
 from replan.server.shared import Shared
 
 Context = ServerRequestContext[Any, Any]
 CallerOf = Callable[[Context], Awaitable[Caller]]
+WhileKnown = Callable[[Context, Coroutine[Any, Any, Outcome]], Awaitable[Outcome]]
 _INSTRUCTIONS = (
     "Replan does tasks: it plans, checks, carries out, judges and repairs, and never makes a side effect twice. Hand it a whole task with "
     "`run_task`. What takes longer than a call goes on by itself: wait again with `wait_task`, and do not begin it again. Calls that need "
@@ -46,9 +48,18 @@ log = logging.getLogger("replan.server")
 class Tools:
     """The tools for one way in. `caller_of`: who calls now, `NotSignedIn` if that is nobody any more. `for_people`: whether a model is offered to hand on what a person has said."""
 
-    def __init__(self, here: Shared, caller_of: CallerOf, *, for_people: bool = True) -> None:
+    def __init__(
+        self,
+        here: Shared,
+        caller_of: CallerOf,
+        while_known: WhileKnown | None = None,
+        *,
+        for_people: bool = True,
+    ) -> None:
+        """`while_known`: what it is given comes to, `NotSignedIn` as soon as the caller is nobody any more."""
         self._here = here
         self._caller_of = caller_of
+        self._while_known = while_known
         self._offered = {name: one for name, one in OFFERED.items() if for_people or name not in FOR_PEOPLE}
 
     def server(self, version: str) -> Server[Any]:
@@ -113,7 +124,8 @@ class Tools:
             asker = AsksNow(ctx, answers) if ctx.session.can_send_request else AsksLater(answers)
         following = Following(self._here, caller, task_id, ctx.session.report_progress, asker)
         try:
-            found = await following.outcome(given.wait_secs, from_the_start=before is None and begun)
+            doing = following.outcome(given.wait_secs, from_the_start=before is None and begun)
+            found = await (doing if self._while_known is None else self._while_known(ctx, doing))
             await self._caller_of(ctx)  # a key may have been revoked meanwhile
             return _result(found)
         except AskedLater as later:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from replan.server.http.problems import Refused
-from replan.server.problems import CROWDED, Problem
+from replan.server.holding import Holding
 
 MOST_EACH = 100
 IDLE_SECS = 300.0
@@ -22,15 +21,11 @@ class Sessions:
         self._of: dict[str, dict[str, float]] = {}
 
     def check_room(self, owner: str) -> None:
-        """Before one is opened; `Refused` says when to come again."""
+        """Before one is opened; `TooMany` says when to come again."""
         mine = self._living(owner)
-        if len(mine) >= self._most:
-            again = max(1.0, min(mine.values()) + self._idle_secs - self._now())
-            told = (
-                f"{self._most} sessions are open for this caller, and no more may be: close those that are not used any more (DELETE), or wait "
-                "until the oldest is closed"
-            )
-            raise Refused(Problem(CROWDED, told, retry_after=again))
+        oldest = min(mine.values(), default=0.0)
+        again = max(1.0, oldest + self._idle_secs - self._now())
+        Holding.check(len(mine), self._most, "this key or token", "max_open_per_key", again)
 
     def used(self, owner: str, session_id: str) -> None:
         mine = self._of.setdefault(owner, {})

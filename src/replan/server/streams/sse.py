@@ -59,9 +59,9 @@ class EventStream(Response):
         self._leaving = leaving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope.get("replan.narrow", _nothing)()
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         with self._watching() as watcher, self._sending.of(scope.get("replan.abort")) as clock:
+            scope.get("replan.narrow", _nothing)()
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             gone = asyncio.create_task(_left(receive, watcher))
             try:
                 await _send(send, _HEAD, clock)  # by now everybody around has seen what kind of answer it is

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import Header
@@ -18,6 +20,7 @@ from replan.server.http.openapi import problems
 from replan.server.http.problems import Refused
 from replan.server.http.routes import parameters as p
 from replan.server.problems import LEAVING, MISFIT, NOT_ACCEPTABLE, Problem
+from replan.server.streams.hub import Watcher
 from replan.server.streams.sse import EventStream, Sse
 
 router = calls_about("events")
@@ -58,7 +61,7 @@ class EventPage(BaseModel):
             },
         },
         204: {"description": "The task has ended, and there is nothing after that event: do not come back"},
-        **problems("not-acceptable", "leaving", task=True),
+        **problems("not-acceptable", "too-many", "leaving", task=True),
     },
 )  # fmt: skip
 async def events(
@@ -87,8 +90,15 @@ async def events(
     if summary.status in ENDED and after >= summary.last_seq:
         return Response(status_code=204)
     credentials = credentials_of(call)
+
+    @contextlib.contextmanager
+    def watching() -> Iterator[Watcher]:
+        watch = shared.hub.watch(summary, after, Sse(how))
+        with shared.holding.place(call.caller), shared.staying.while_known(credentials, watch) as watcher:
+            yield watcher
+
     return EventStream(
-        lambda: shared.staying.while_known(credentials, shared.hub.watch(summary, after, Sse(how))),
+        watching,
         shared.sending,
         lambda: shared.hub.stopped,
     )

@@ -91,7 +91,7 @@ async def task(call: Call, task_id: p.TaskId) -> Response:
 @router.get(
     "/tasks/{task_id}/result",
     response_model=TaskResult[Any],
-    responses=problems("task-not-done", "leaving", task=True),
+    responses=problems("task-not-done", "too-many", "leaving", task=True),
 )
 async def result(
     call: Call,
@@ -103,11 +103,13 @@ async def result(
     """What a task has come to. Not done yet: 409 with its status, also after so many seconds."""
     if not wait:
         return shown(await call.cases.result(call.caller, task_id))
-    shared = call.shared
-    try:
-        found = await unless_leaving(shared, call.cases.result(call.caller, task_id, wait_secs=wait))
-    finally:  # a key may have been revoked meanwhile
-        await shared.authenticate(credentials_of(call))
+    shared, credentials = call.shared, credentials_of(call)
+    with shared.holding.place(call.caller):
+        waiting = call.cases.result(call.caller, task_id, wait_secs=wait)
+        try:
+            found = await unless_leaving(shared, shared.staying.unless_gone(credentials, waiting))
+        finally:  # a key may have been revoked meanwhile
+            await shared.authenticate(credentials)
     return shown(found)
 
 
