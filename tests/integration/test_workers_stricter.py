@@ -11,6 +11,7 @@ import pytest
 from workers_here import Here, ended, submitted
 
 import workers as world
+from replan.errors import InputError
 from replan.testing import ScriptedEndpoint
 from workers import SECS, step
 
@@ -62,12 +63,54 @@ async def test_it_gives_back_one_that_it_was_given_by_what_its_log_said_before(h
     assert here.done() == []
 
 
-async def test_what_was_submitted_for_workers_is_driven_with_what_it_was_submitted_with(here: Here) -> None:
-    async with here.worker(spec={"approval": "destructive"}) as worker:
+@pytest.mark.parametrize("how", STRICT)
+async def test_one_that_was_submitted_for_workers_is_left_alone_too_where_nobody_is_asked(
+    here: Here, how: str
+) -> None:
+    async with here.worker(spec=STRICT[how]) as worker:
         async with here.replan(interactive=False) as submitting:
             await submitted(submitting, step("a", "do"), task_id="t")
-        assert (await ended(worker, "t")).is_success
+            await submitted(submitting, step("a", "nap"), task_id="asked_nothing")
+        assert (await ended(worker, "asked_nothing")).is_success
+        why = await worker.why_waiting("t")
+        assert "the configuration of this worker wants a person's yes to calls of 'do'" in why
+        async with here.worker():
+            assert (await ended(worker, "t")).is_success
     assert here.done() == ["a"]
+
+
+async def test_what_an_older_release_has_submitted_for_workers_has_no_call_unasked(here: Here) -> None:
+    async with here.replan(interactive=False) as submitting:
+        await submitted(submitting, step("a", "do"), task_id="t")
+        here.sql("UPDATE need SET needs = (needs::jsonb - 'unasked')::text")
+        here.sql(
+            "UPDATE event SET data = (data::jsonb #- '{settings,work,needs,unasked}')::text WHERE seq = 1"
+        )
+        async with here.worker(spec=STRICT["approval"]) as worker:
+            assert not (await ended(worker, "t")).is_success
+    assert here.done() == []
+
+
+async def test_a_program_that_goes_on_with_one_leaves_it_alone_and_says_what_to_do(here: Here) -> None:
+    async with here.replan(kind="local", interactive=False) as gone:
+        await submitted(gone, step("a", "hold"), step("b", "do", "a"), task_id="t")
+        await here.arrives()
+    async with here.replan(kind="local", interactive=False, **STRICT["approval"]) as strict:
+        with pytest.raises(InputError, match="`replan tasks resume t --approve never` goes on"):
+            await strict.resume("t")
+    assert here.done() == []
+
+
+async def test_a_program_that_goes_on_with_one_that_can_ask_asks(here: Here) -> None:
+    async with here.replan(kind="local") as gone:
+        await submitted(gone, step("a", "nap"), step("b", "hold", "a"), step("c", "do", "b"), task_id="t")
+        await here.arrives()
+    async with here.replan(kind="local", **STRICT["approval"]) as strict:
+        going = asyncio.create_task(strict.resume("t"))
+        (await here.arrives()).let_go()
+        (asked,) = (await going).waiting_for
+        assert "May 'do' be called" in asked.text
+        assert here.done() == ["b"]
 
 
 async def test_one_that_was_begun_with_as_much_to_ask_goes_on_as_it_was_begun(here: Here) -> None:

@@ -112,7 +112,7 @@ async def fork_with(
     """Make the fork, with the policy of the other task but for what is given."""
     place = await running.service.fork_place(origin, wanted)
     wanted = wanted._replace(policy=changed_policy(place[1].policy, wanted, timeout, options))
-    return (await running.fork(origin, wanted, place))[0]
+    return (await running.fork(origin, wanted, place, approval=options.get("approval")))[0]
 
 
 def changed_policy(

@@ -69,6 +69,7 @@ async def opened(
     parts = Parts(
         store, WithWaits(catalog, catalog.rules), models, SystemClock(), Ulids(),
         driver=driver_name(shared=queue is not None), version=__version__, record=record, ask=ask, secrets=secrets,
+        approval=approval,
     )  # fmt: skip
     if (debug := debug_log_of(settings)) is not None:
         closing.callback(debug.close)
@@ -89,7 +90,7 @@ async def opened(
         service.drive, limits.max_concurrent_tasks, service.hear_cancel, still=parts.under_way.still_secs,
         lend_after=lend_after, asleep=service.until_it_goes_on, elsewhere=service.driven_elsewhere,
     )  # fmt: skip
-    running = Running(service, engine, models, announcer, queue, by_workers=by_workers, approval=approval)
+    running = Running(service, engine, models, announcer, queue, by_workers=by_workers)
     closing.callback(service.overhearing.close)
     closing.push_async_callback(running.aclose)
     tidying = Tidying(store, settings.store.retention_days, parts.clock.now)

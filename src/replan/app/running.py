@@ -27,7 +27,6 @@ from replan.run.service.forking import Forking
 from replan.run.service.submission import Submission, check_submission
 from replan.run.service.tasks import Service
 from replan.run.service.typed import answer_check
-from replan.run.service.unasked import asked_here, asks_more_here
 from replan.run.session.answer_checks import AnswerCheck
 from replan.run.session.stops import HandedOver
 from replan.wiring import Models, need_queue
@@ -49,13 +48,8 @@ class Running:
         queue: Queue | None = None,
         *,
         by_workers: bool = False,
-        approval: str = "never",
     ) -> None:
-        """`queue`: of the database, where it can have one. `by_workers`: what is submitted here waits there.
-
-        `approval`: which calls need a person's yes by what is configured here.
-        """
-        self.approval = approval
+        """`queue`: of the database, where it can have one. `by_workers`: what is submitted here waits there."""
         self._service = service
         self._engine = engine
         self._models = models
@@ -170,8 +164,12 @@ class Running:
             return False
         return True
 
-    async def fork(self, origin: str, wanted: Forking, place: tuple[int, State]) -> tuple[str, bool]:
-        """Store a task that goes on from another one's history, and start it; its id, and whether it is new."""
+    async def fork(
+        self, origin: str, wanted: Forking, place: tuple[int, State], *, approval: str | None = None
+    ) -> tuple[str, bool]:
+        """Store a task that goes on from another one's history, and start it; its id, and whether it is new.
+
+        `approval`: which calls need a person's yes, where that was said with it."""
         _, state = place
         if self.by_workers:
             given = None if wanted.settings is None else begun_of_fork(wanted)
@@ -187,6 +185,8 @@ class Running:
         if (plans or judges) and wanted.settings is not None and (proof := await self.proof()) is not None:
             wanted = wanted._replace(settings={**wanted.settings, "proof": proof})
         task_id, new = await self.service.fork(origin, wanted, place)
+        if new and approval is not None:
+            await self.service.give_instead(task_id, {APPROVAL: approval})
         if not new and (
             (await self.service.state(task_id)).ended or self.engine.driving(task_id) is not None
         ):
@@ -282,10 +282,7 @@ class Running:
         if summary.held and self.engine.driving(task_id) is None:
             raise TaskHeld(f"task {task_id!r} is being driven by another process")
         state = await self.service.check_resumable(task_id)
-        parts = self.service.parts
-        await check_asked(state, parts.store, asked_here(parts.tools.specs(), self.approval))
-        if await asks_more_here(state, parts.store, self.approval):
-            await self.service.give_instead(task_id, {APPROVAL: self.approval})
+        await check_asked(state, self.service.parts)
         plans = state.plan is None and not (state.submitted is not None and state.submitted.plan is not None)
         judges = state.evaluation is None and state.policy.evaluation == "model"
         await self._load_models(plans=plans, judges=judges)
@@ -329,6 +326,7 @@ class Running:
 
     async def _go_on(self, task_id: str, state: State) -> asyncio.Task[State]:
         """Drive a task here that nobody drives, from where it stands."""
+        await check_asked(state, self.service.parts)
         given = state.submitted is not None and state.submitted.plan is not None
         plans = state.plan is None and not given
         judges = state.evaluation is None and state.policy.evaluation == "model"

@@ -67,7 +67,7 @@ async def work_off(
     def offers() -> Needs:
         waits = waits_of(running.service.parts.tools)
         tools = (*(spec.id for spec in (*catalog.specs(), *waits)), FORKS)
-        asks = tuple(asked_here(running.service.parts.tools.specs(), running.approval))
+        asks = tuple(asked_here(running.service.parts.tools.specs(), running.service.parts.approval))
         return Needs(
             tools=tools,
             models=_that_open(models),

@@ -62,6 +62,7 @@ from replan.run.session.opening import Claimed
 from replan.run.session.said import clear_forks, taken_in
 from replan.run.session.shielding import noticed
 from replan.run.session.stops import BudgetReached, Halted, HandedOver, ModelAway, Paused, warn
+from replan.run.session.stricter import stricter_here
 from replan.run.steps.executor import execute
 from replan.run.turns import Turn
 
@@ -352,7 +353,7 @@ class Drive:
 
     def _begin(self) -> None:
         run, parts = self.run, self.run.parts
-        instead = parts.given.taken_instead(run.state.name)
+        instead = stricter_here(run, parts.given.taken_instead(run.state.name))
         if not run.state.started:
             run.record(TaskStarted(driver=parts.driver, version=parts.version, instead=instead))
             return

@@ -95,6 +95,8 @@ def going_on(
         settings = _with_key(begun, settings, own, wanted, seal_key)
     told = [_line(begun, given, settings, replay, models=asks and not elsewhere)]
     approval = approval_of(own, given.approve, policy)
+    mode = approval or policy.approval  # it has been decided here which of them counts
+    settings = settings.model_copy(update={"approval": settings.approval.model_copy(update={"mode": mode})})
     told += told_of(changed, own, given.approve, approval, rules=not as_begun(given.approve, policy))
     lines = [line for line in told if line]
     return GoingOn(settings, tools, choice, endpoint, given.key, replay, lines, approval)

@@ -27,6 +27,8 @@ class Opened(NamedTuple):
     begun: Begun
     given: bool
     """Something else than the log says: the log is to be told."""
+    approve: str | None = None
+    """Which calls need a person's yes, where somebody has said so just now, the same as the log or not."""
 
     async def anew(self) -> Begun:
         """With what the task goes on from here on; `replan` has been entered."""
@@ -39,7 +41,8 @@ class Opened(NamedTuple):
         from replan.core.begun import APPROVAL, given_instead
 
         instead = given_instead(self.begun, await self.anew())
-        return instead if self.chosen.approval is None else {**instead, APPROVAL: self.chosen.approval}
+        mode = self.chosen.approval or self.approve
+        return instead if mode is None else {**instead, APPROVAL: mode}
 
 
 def opened_again(
@@ -69,7 +72,7 @@ def opened_again(
         replan = _open(chosen, db)
     if lines := [*chosen.told[:1], *filter(None, [told]), *chosen.told[1:], *replaced]:
         say(f"{task_id} goes on with what it was begun with: {'; '.join(lines)}")
-    return Opened(replan, chosen, begun, given.any or bool(replaced))
+    return Opened(replan, chosen, begun, given.any or bool(replaced), given.approve)
 
 
 def _open(chosen: GoingOn, db: str) -> Replan:

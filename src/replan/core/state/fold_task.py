@@ -11,7 +11,7 @@ from typing import Any
 
 from replan.core import events as e
 from replan.core.begun import APPROVAL
-from replan.core.limits.policy import with_approval
+from replan.core.limits.policy import stricter_approval, with_approval
 from replan.core.state import fold_recovery
 from replan.core.state.fold_plans import leave_all_steps, reopen
 from replan.core.state.human_input import Said
@@ -68,6 +68,8 @@ def _approves(state: State, event: e.TaskStarted | e.TaskResumed) -> None:
     """Whoever drives it from here on asks a person about more calls, or fewer, than it was begun with."""
     if APPROVAL in event.instead and state.submitted is not None:
         policy = with_approval(state.policy, event.instead[APPROVAL])
+        # what only a process wants is always more than what there was
+        state.approval_said = not stricter_approval(policy.approval, state.policy.approval)
         state.submitted = state.submitted.lean(policy=shared(policy))
 
 
@@ -231,7 +233,7 @@ def _open_verdict(state: State) -> None:
 
 
 def _forked(state: State, event: e.TaskForked, ts: float) -> None:
-    state.fork, state.kin = event, True
+    state.fork, state.kin, state.approval_said = event, True, False
     state.created = ts
     state.cancel = state.pause = state.waiting = None
     state.wishes, state.fruitless, state.driver = (), -1, ""

@@ -128,6 +128,8 @@ class State:
     fruitless: int = 0
     """How often it was taken up again since anything of it came to an end, less the times that it was let go of in good order; -1: it came
     to wait, so that the next time is the first."""
+    approval_said: bool = False
+    """Somebody has said, as it was gone on with, which calls need a person's yes."""
     left: int = 0
     """How often it was let go of in good order: that it was taken up again after that counts for nothing."""
     beside: bool = False

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from replan.core.begun import Begun, begun_with
+from replan.core.begun import APPROVAL, Begun, begun_with
 from replan.core.events import TaskSubmitted
 from replan.core.limits.needs import DEFAULT_QUEUE, FORKS, WORK, Needs, Work, work_of
+from replan.core.limits.policy import asks_about
 from replan.core.state.task import State
 from replan.core.waits.tools import asked
 from replan.errors import InputError
@@ -15,7 +16,8 @@ from replan.ports import EventLog, Tools
 from replan.run.service.forking import Forking
 from replan.run.service.resumable import tools_needed
 from replan.run.service.submission import Submission
-from replan.run.service.unasked import by_command, made_unasked, why_left
+from replan.run.service.unasked import asked_here, by_command, made_unasked, unasked_of, why_left
+from replan.run.session.dependencies import Parts
 
 MOST_QUEUE = 64
 
@@ -48,10 +50,13 @@ def needs_of(wanted: Submission, tools: Tools, models: Mapping[str, str], endpoi
         found = ((name, tools.resolve(name)) for name in _tools_in(wanted.plan))
         names = [name if spec is None else spec.id for name, spec in found]
     asks = wanted.plan is None or wanted.policy.evaluation == "model"
+    unasked = unasked_of(sorted(set(names)), wanted.policy, tools.resolve)
     return Needs(
         tools=tuple(sorted(set(names))),
         models=dict(sorted(models.items())) if asks else {},
         endpoint=endpoint if asks else None,
+        unasked=tuple(unasked),
+        approval=wanted.policy.approval if unasked else "never",
     )
 
 
@@ -81,17 +86,26 @@ def work_left(state: State, begun: Begun) -> Work:
     return Work(needs=needs)
 
 
-async def check_asked(state: State, log: EventLog, asked: Sequence[str]) -> None:
-    """`InputError` for a task that was begun without workers where nobody is asked, and that may call what a person is `asked` about here."""
-    if state.policy.interactive or not asked:
+async def check_asked(state: State, parts: Parts) -> None:
+    """`InputError` for a task that was begun where nobody is asked, and that may call what a person is asked about here.
+
+    Not where somebody has said that it goes on so all the same.
+    """
+    said = state.approval_said or APPROVAL in parts.given.instead(state.name)
+    if state.policy.interactive or said or state.cancel is not None:
+        return
+    asked = asked_here(parts.tools.specs(), parts.approval)
+    if not asked:
         return
     task_id = state.name.task_id
-    records = await log.read(task_id)
-    if not isinstance(first := records[0].event, TaskSubmitted) or WORK in first.settings:
+    records = await parts.store.read(task_id)
+    if not isinstance(first := records[0].event, TaskSubmitted):
         return
     needs = work_left(state, begun_with(records)).needs
+    if state.plan is None and (waits := work_of(first.settings)) is not None:
+        needs = waits.needs  # it says of each tool whether a yes was wanted as it was submitted
     if found := needs.asked_by(Needs(asks=tuple(asked))):
-        raise InputError(why_left(found, "here", by_command(task_id, needs.approval)))
+        raise InputError(why_left(found, "here", by_command(task_id, state.policy.approval)))
 
 
 async def work_of_fork(
@@ -115,8 +129,24 @@ async def work_of_fork(
     names: Iterable[str] = before.needs.tools if wanted.plan is None else _tools_in(wanted.plan)
     if tools is not None and plans:
         names = [spec.id for spec in tools.specs()]
+    policy = wanted.policy or state.policy
+    known = state.made_with.tools if state.made_with is not None else {}
+    unasked = (
+        []
+        if policy.interactive
+        else sorted(
+            name
+            for name in {*names}
+            if (tool := known.get(name)) is None
+            or not (tool.requires_approval or asks_about(policy.approval, tool))
+        )
+    )
     needs = before.needs.model_copy(
-        update={"tools": tuple(sorted({*names, FORKS})), "unasked": (), "approval": "never"}
+        update={
+            "tools": tuple(sorted({*names, FORKS})),
+            "unasked": tuple(unasked),
+            "approval": policy.approval if unasked else "never",
+        }
     )
     asks = plans or (wanted.policy or state.policy).evaluation == "model"
     if asks and (begun is not None or not needs.models):

@@ -5,16 +5,14 @@ Such a call could not be made, and the task would end for it: it is not gone on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from replan.core.begun import APPROVAL, Begun
-from replan.core.events import TaskResumed, TaskStarted
+from replan.core.begun import Begun
 from replan.core.limits.needs import ANY_TOOL
-from replan.core.limits.policy import asks_about, stricter_approval
+from replan.core.limits.policy import Policy, asks_about
 from replan.core.state.task import State
 from replan.core.types import ToolSpec
 from replan.core.waits.tools import tools_of
-from replan.ports import EventLog
 from replan.run.service.resumable import tools_needed
 
 
@@ -67,14 +65,16 @@ def asked_here(tools: Iterable[ToolSpec], mode: str) -> list[str]:
     return [tool.id for tool in tools if tool.requires_approval or asks_about(mode, tool)]
 
 
-async def asks_more_here(state: State, log: EventLog, mode: str) -> bool:
-    """Whether the `[approval]` here has a person asked about more calls of a task than what it was submitted with, and somebody can be asked.
-
-    What a person said of it as the task was gone on with (`--approve`) counts as it is."""
-    if not state.policy.interactive or not stricter_approval(mode, state.policy.approval):
-        return False
-    events = (record.event for record in await log.read(state.name.task_id))
-    return not any(isinstance(one, TaskStarted | TaskResumed) and APPROVAL in one.instead for one in events)
+def unasked_of(names: Iterable[str], policy: Policy, resolve: Callable[[str], ToolSpec | None]) -> list[str]:
+    """Those of the tools that a task which is submitted so may call without a person's yes; none where a person can be asked."""
+    if policy.interactive:
+        return []
+    known = ((name, resolve(name)) for name in names)
+    return [
+        name
+        for name, tool in known
+        if tool is None or not (tool.requires_approval or asks_about(policy.approval, tool))
+    ]
 
 
 def why_left(asked: Sequence[str], whose: str, how: str) -> str:

@@ -80,6 +80,8 @@ class Parts:
     """Of the tasks that may be what ends this process."""
     gives_back: bool = False
     """A task whose model cannot be asked here goes back to the queue that it came from."""
+    approval: str = "never"
+    """Which calls need a person's yes by what is configured here: of this and of what a task says the stricter counts."""
     leaving: Leaving = field(default_factory=Leaving)
     """Whether this process is about to end."""
     taps: tuple[Tap, ...] = ()

@@ -194,6 +194,10 @@ class Given:
         """What a task is driven with in place of what its log says: for its log."""
         self._instead[task] = instead
 
+    def instead(self, task: TaskName) -> JsonObject:
+        """The same, not taken yet."""
+        return self._instead.get(task, {})
+
     def taken_instead(self, task: TaskName) -> JsonObject:
         """The same, once."""
         return self._instead.pop(task, {})
