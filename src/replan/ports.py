@@ -28,6 +28,7 @@ from replan.core.plain_calls import Recorded
 from replan.core.references.kept import id_of, name_of
 from replan.core.secrets import KnownSecrets
 from replan.core.state.task import ENDED
+from replan.core.tools.rules import Named
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.core.types import Artifact, Effect, Frozen, JsonObject, Role, ToolId, ToolSpec, Usage
 
@@ -225,6 +226,13 @@ class Denies(Protocol):
     def denied(self, name: str) -> bool:
         """True for the id of such a tool."""
         ...
+
+
+@runtime_checkable
+class Names(Protocol):
+    """`Tools` that know by which names each may be meant in a pattern."""
+
+    def named(self, tool_id: ToolId) -> Named | None: ...
 
 
 # ── models ────────────────────────────────────────────────────────────────────

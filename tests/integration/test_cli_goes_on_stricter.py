@@ -216,3 +216,20 @@ def test_so_is_a_wait(place: Path, pattern: str) -> None:
     assert "goes on with 'wait_for_time', and that may not be used here ([tools] deny)" in denied.stderr
     (place / "config.toml").unlink()
     assert resume(place, away=False).returncode == 0
+
+
+@pytest.mark.parametrize("given", [(), ("--tools", "tools.py")], ids=str)
+def test_a_fork_for_whoever_goes_on_keeps_the_rules_of_whoever_made_it(
+    place: Path, given: tuple[str, ...]
+) -> None:
+    begun(place)
+    (place / "strict.toml").write_text("[tools.rules.note]\nrequires_approval = true\n")
+    forked = command(
+        place, "tasks", "fork", "t", "--task-id", "f", *given, "--config", "strict.toml", "--detach"
+    )
+    assert forked.returncode == 0, forked.stderr
+    waits = command(place, "tasks", "resume", "f")
+    assert waits.returncode == 5, waits.stderr
+    assert not (place / "notes.txt").exists()
+    assert command(place, "tasks", "approve", "f").returncode == 0
+    assert command(place, "tasks", "resume", "f").returncode == 0

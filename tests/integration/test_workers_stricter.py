@@ -196,3 +196,23 @@ async def test_what_a_person_said_about_it_as_it_was_gone_on_with_counts_there_t
         (await here.arrives()).let_go()
         assert (await ended(worker, "t")).is_success
     assert here.done() == ["a", "b"]
+
+
+async def test_a_rule_that_a_task_was_begun_with_holds_where_the_worker_has_none(here: Here) -> None:
+    async with here.worker(), here.replan(**STRICT["rules"]) as submitting:
+        await submitted(submitting, step("a", "nap"), step("b", "do", "a"), task_id="t")
+        await here.until("SELECT status FROM task WHERE task_id = 't'", "waiting\n")
+        await submitting.fork("t", fork_id="f")
+        await here.until("SELECT status FROM task WHERE task_id = 'f'", "waiting\n")
+        assert here.done() == []
+        await submitting.approve("t")
+        assert (await ended(submitting, "t")).is_success
+    assert here.done() == ["b"]
+
+
+async def test_of_the_rules_that_a_task_was_begun_with_the_later_counts(here: Here) -> None:
+    rules = {"*": {"requires_approval": True}, "do": {"requires_approval": False}}
+    async with here.worker(), here.replan(rules=rules) as submitting:
+        await submitted(submitting, step("a", "do"), task_id="t")
+        assert (await ended(submitting, "t")).is_success
+    assert here.done() == ["a"]

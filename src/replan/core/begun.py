@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
@@ -75,6 +76,20 @@ def begun_with(records: Iterable[Record]) -> Begun:
     except ValidationError as error:  # of another release: what can be read of it
         odd = {one["loc"][0] for one in error.errors()}
         return Begun.model_validate({name: value for name, value in found.items() if name not in odd})
+
+
+def wants_yes(settings: JsonObject) -> tuple[tuple[str, bool], ...]:
+    """By the `[tools.rules]` that such settings have: patterns of tools, and whether calls of those need a person's yes. The later over the earlier."""
+    found: Any = settings
+    for name in ("config", "tools", "rules"):
+        found = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return ()
+    said = (
+        (pattern, rule.get("requires_approval")) for pattern, rule in found.items() if isinstance(rule, dict)
+    )
+    rules = tuple((pattern, wanted) for pattern, wanted in said if isinstance(wanted, bool))
+    return rules if any(wanted for _, wanted in rules) else ()
 
 
 def begun_anew(begun: Begun, now: Begun) -> Begun:

@@ -55,6 +55,7 @@ from replan.run.human_input import wishes
 from replan.run.human_input.signals import People
 from replan.run.rounds import drift, stages
 from replan.run.rounds import next_round as rounds
+from replan.run.rounds.held_tools import hold
 from replan.run.session.context import Run
 from replan.run.session.dependencies import Parts
 from replan.run.session.given import wanted_again
@@ -356,6 +357,7 @@ class Drive:
         instead = stricter_here(run, parts.given.taken_instead(run.state.name))
         if not run.state.started:
             run.record(TaskStarted(driver=parts.driver, version=parts.version, instead=instead))
+            hold(run, run.state.held)
             return
         self._record_resumed(instead)
         found = drift.found(run)  # before calls are taken for what they were

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from replan.core.begun import Begun
     from replan.core.limits.policy import Policy
     from replan.core.state.task import State
+    from replan.core.types import JsonObject
     from replan.ports import Tools
+    from replan.run.service.forking import Forking
 
 _APPROVAL, _DENY, _RULES = "[approval] mode", "[tools] deny", "[tools] rules"
 
@@ -58,6 +60,33 @@ def told_of_approval(approval: str) -> str:
         f"a person is asked about {'every call' if approval == 'all' else 'every call of a once tool'}, as {_APPROVAL} of the "
         "configuration here says (--approve says otherwise)"
     )
+
+
+def with_own_rules(
+    wanted: Forking, begun: Begun, own: Settings, given: str | None, policy: Policy, seal_key: bytes
+) -> Forking:
+    """A fork that others go on with, with the rules here that want a person's yes: their configuration has none of them."""
+    from replan.config.recorded import going_on, recorded
+    from replan.core.begun import proof_of_config
+
+    ours = {pattern: rule for pattern, rule in own.tools.rules.items() if rule.requires_approval}
+    if begun.config is None or not ours or as_begun(given, policy):
+        return wanted
+    merged = recorded(going_on({"tools": {"rules": _rules(begun)}}, own, ["tools"]).settings)["tools"][
+        "rules"
+    ]
+    tools = {**begun.config.get("tools", {}), "rules": merged}
+    config = {**begun.config, "tools": tools}
+    trusted = begun.config_proof == proof_of_config(seal_key, begun.config)
+    proof = proof_of_config(seal_key, config) if trusted else None
+    changed = begun.model_copy(update={"config": config, "config_proof": proof})
+    return wanted._replace(settings=changed.settings)
+
+
+def _rules(begun: Begun) -> JsonObject:
+    tools = begun.config.get("tools", {}) if begun.config is not None else {}
+    rules = tools.get("rules", {}) if isinstance(tools, dict) else {}
+    return rules if isinstance(rules, dict) else {}
 
 
 def check_askable(own: Settings, given: str | None, state: State, begun: Begun, tools: Tools | None) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from replan.core import events as e
-from replan.core.begun import APPROVAL
+from replan.core.begun import APPROVAL, wants_yes
 from replan.core.limits.policy import stricter_approval, with_approval
 from replan.core.state import fold_recovery
 from replan.core.state.fold_plans import leave_all_steps, reopen
@@ -34,6 +34,7 @@ def _submitted(state: State, event: e.TaskSubmitted, ts: float) -> None:
         context=event.context or _NOTHING,
         settings=_NOTHING,
     )
+    state.yes_by_rules = wants_yes(event.settings)
     if SETTING in event.settings:
         state.caller = parent_of(event.settings[SETTING])
     state.given = event.plan is not None
@@ -66,6 +67,8 @@ def _started(state: State, event: e.TaskStarted, ts: float) -> None:
 
 def _approves(state: State, event: e.TaskStarted | e.TaskResumed) -> None:
     """Whoever drives it from here on asks a person about more calls, or fewer, than it was begun with."""
+    if "config" in event.instead:
+        state.yes_by_rules = wants_yes(event.instead)
     if APPROVAL in event.instead and state.submitted is not None:
         policy = with_approval(state.policy, event.instead[APPROVAL])
         # what only a process wants is always more than what there was
@@ -234,6 +237,8 @@ def _open_verdict(state: State) -> None:
 
 def _forked(state: State, event: e.TaskForked, ts: float) -> None:
     state.fork, state.kin, state.approval_said = event, True, False
+    if event.settings is not None:
+        state.yes_by_rules = wants_yes(event.settings)
     state.created = ts
     state.cancel = state.pause = state.waiting = None
     state.wishes, state.fruitless, state.driver = (), -1, ""

@@ -128,6 +128,8 @@ class State:
     fruitless: int = 0
     """How often it was taken up again since anything of it came to an end, less the times that it was let go of in good order; -1: it came
     to wait, so that the next time is the first."""
+    yes_by_rules: tuple[tuple[str, bool], ...] = ()
+    """Patterns of tools, and whether calls of those need a person's yes by the rules that the task was begun with (`core.begun.wants_yes`)."""
     approval_said: bool = False
     """Somebody has said, as it was gone on with, which calls need a person's yes."""
     left: int = 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import NamedTuple
 
 from replan.beside import beside
@@ -20,7 +19,7 @@ from replan.core.tools.versions import ToolVersion, Versions, changed, in_words,
 from replan.core.types import Fault, JsonObject, StepId, ToolId
 from replan.core.waits.tools import tools_of
 from replan.reasoning.prompting.prompts import digest_of_all
-from replan.run.rounds.held_tools import HeldTools
+from replan.run.rounds.held_tools import hold
 from replan.run.rounds.plan_checks import earlier_schemas, followed, stand_ins, toolbox
 from replan.run.session.context import Run
 from replan.run.waits.beginning import waits_of
@@ -57,8 +56,7 @@ def found(run: Run) -> Drift | None:
             }
             drift = Drift(known, now, tools, held)
     held = {**state.held, **(drift.held if drift is not None else {})}
-    if held:
-        run.parts = replace(run.parts, tools=HeldTools(run.parts.tools, held))
+    hold(run, held)
     return drift
 
 

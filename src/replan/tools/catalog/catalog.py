@@ -77,6 +77,7 @@ class Catalog:
         self._away: set[str] = set()
         """Ids of tools that are not here now, or may not be used: they mean no other tool."""
         self._denied: set[str] = set()
+        self._named: Mapping[str, Named] = {}
         """Ids of tools that are here, and that the rules do not admit."""
         self._gates: dict[str, LimitsGate | None] = {}
         self._own_problems: list[Problem] = []
@@ -96,6 +97,10 @@ class Catalog:
     def remembered(self) -> Mapping[str, Collection[str]]:
         """The names of the tools that each source had when it was last listed."""
         return self._remembered
+
+    def named(self, tool_id: str) -> Named | None:
+        """The names by which a pattern may mean a tool that is here."""
+        return self._named.get(tool_id)
 
     def denied(self, name: str) -> bool:
         """True for the id of a tool that is here and may not be used."""
@@ -160,7 +165,7 @@ class Catalog:
                     LimitsGate(rule.max_concurrent, rate) if limits and rule is not None else None
                 )
             made[tool_id] = route
-        self._denied = denied
+        self._denied, self._named = denied, named
         away = {*self._given.values(), *(own_id for own_ids in absent.values() for own_id in own_ids)}
         by_name = by_folded_name(made.values())
         self._away, self._folded = away - made.keys(), by_name

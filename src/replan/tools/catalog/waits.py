@@ -10,7 +10,7 @@ from replan.core.tools.rules import Named, ToolRules, admits
 from replan.core.types import ToolId, ToolSpec
 from replan.core.waits.tools import BUILT_IN, CREATE_CALLBACK, SOURCE
 from replan.errors import ToolCallError
-from replan.ports import Denies, Gate, ToolCall, Tools
+from replan.ports import Denies, Gate, Names, ToolCall, Tools
 
 _NAMES = {spec.id for spec in BUILT_IN}
 
@@ -35,6 +35,9 @@ class WithWaits:
     @property
     def problems(self) -> Sequence[object]:
         return self._tools.problems
+
+    def named(self, tool_id: str) -> Named | None:
+        return self._tools.named(tool_id) if isinstance(self._tools, Names) else None
 
     def denied(self, name: str) -> bool:
         own = name in _NAMES and name not in self._own

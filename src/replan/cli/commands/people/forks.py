@@ -84,7 +84,12 @@ def fork(
     from replan.cli.terminal.opened_again import opened_again
     from replan.cli.terminal.opening import open_stored, settings_of
     from replan.cli.terminal.remote.meant import service_of
-    from replan.cli.terminal.stricter_here import approval_of, check_askable, told_of_approval
+    from replan.cli.terminal.stricter_here import (
+        approval_of,
+        check_askable,
+        told_of_approval,
+        with_own_rules,
+    )
     from replan.config.whoever import whoever
     from replan.core.begun import Begun, begun_with
     from replan.run.service.for_workers import work_of_fork
@@ -137,13 +142,15 @@ def fork(
             store = replan.service.parts.store
             if by_workers and key:
                 raise InputError("a worker asks models with a key of its own: leave --api-key out")
+            begun, seal_key = begun_with((await replan.history(origin))[: place[0]]), await store.seal_key()
             if not anew:
+                if detach or by_workers:  # else it is resumed below, with what is configured here
+                    wanted = with_own_rules(wanted, begun, settings, approve, place[1].policy, seal_key)
                 work = await work_of_fork(store, origin, place[1], wanted) if by_workers else None
                 made, _ = await replan.service.fork(origin, wanted, place, work=work)
                 rest = f": {told_of_approval(asked)}" if asked and approve is None else ""
                 say(f"{made} goes on from event {place[0]} of {origin}{rest}")
                 return made, by_workers
-            begun, seal_key = begun_with((await replan.history(origin))[: place[0]]), await store.seal_key()
         here = Path.cwd()
         try:  # what is given is looked at before anything is stored, and is stored with it
             opened = opened_again(
