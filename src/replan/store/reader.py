@@ -17,7 +17,7 @@ from replan.beside import beside
 from replan.core import events as e
 from replan.core.state.task import ENDED
 from replan.core.tools.stats import ToolKey, ToolStats
-from replan.errors import StoreError, TaskNotFound
+from replan.errors import StoreDamaged, StoreError, TaskNotFound
 from replan.ports import Shared
 from replan.store import contents, forks, tool_memory
 from replan.store.watch import News, Seen
@@ -73,8 +73,12 @@ class Reader:
 
     async def pieces(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
         found = await self.run(lambda db: contents.find(db, task_id, artifact_id))
-        async for piece in self.checked(found, artifact_id):
-            yield piece
+        try:
+            async for piece in self.checked(found, artifact_id):
+                yield piece
+        except StoreDamaged:
+            await self.run(lambda db: contents.find(db, task_id, artifact_id))  # its task may be gone by now
+            raise
 
     async def part(self, task_id: str, artifact_id: str, start: int, size: int) -> bytes:
         def work(db: sqlite3.Connection) -> bytes:

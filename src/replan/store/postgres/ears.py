@@ -82,8 +82,12 @@ class Ears:
         for task_id in self.tasks() if only is None else only:
             self.changed(task_id, signal=True)
 
-    def look(self, rows: Mapping[str, Row]) -> None:
-        """What the tasks' rows say now: tell those for whom they say more than at the last look."""
+    def look(self, rows: Mapping[str, Row], asked: Collection[str] = ()) -> None:
+        """What the tasks' rows say now: tell those for whom they say more than at the last look, or whose task is gone: of those that were
+        `asked` for it has none."""
+        for task_id in asked:
+            if task_id not in rows:
+                self.changed(task_id, signal=False)
         for task_id, row in rows.items():
             now = Position(*row)
             before = self._seen.get(task_id)

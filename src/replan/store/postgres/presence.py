@@ -119,7 +119,7 @@ class Presence:
             if tasks := self._ears.tasks():
                 with contextlib.suppress(*FAULTS):  # at the next time
                     rows = await self._ask(_LOOK, {"tasks": [storable(name) for name in tasks]})
-                    self._ears.look({row[0]: row[1:] for row in rows})
+                    self._ears.look({row[0]: row[1:] for row in rows}, tasks)
 
     def changed(self, task_id: str) -> None:
         """Tell other processes, soon, that something was appended there."""

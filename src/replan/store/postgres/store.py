@@ -376,6 +376,7 @@ class PostgresStore:
         if self._closed:
             raise StoreError(f"the store {self.shown} is closed")
         used: list[bytes] = await self._writer.run(work, of=task_id)
+        self._appended(task_id)  # who follows it sees that it is gone
         if used:
             await self._contents.unused(used)
 

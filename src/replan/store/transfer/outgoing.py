@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import Protocol
 
 from replan.core.state.task import ENDED
+from replan.core.words import some
 from replan.errors import (
     InputError,
     StaleWriter,
@@ -252,6 +253,32 @@ async def _may_hold_secrets(store: Source, moved: MovedTask) -> bool:
 async def _written(
     store: Source, tasks: Sequence[tuple[StoredTask, MovedTask]], moving: _Moving | None
 ) -> AsyncIterator[bytes]:
+    """The file; `InputError` where a task goes meanwhile, and no end is written: nobody takes what there is for whole."""
+    try:
+        async for piece in _pieces(store, tasks, moving):
+            yield piece
+    except TaskNotFound as error:
+        raise InputError(
+            f"{some(await _gone(store, tasks), 3)}: removed while exported (by `tasks delete`, `tasks prune` or retention): the file is not "
+            "whole, export the others again"
+        ) from error
+
+
+async def _gone(store: Source, tasks: Sequence[tuple[StoredTask, MovedTask]]) -> list[str]:
+    gone = list[str]()
+    for _, moved in tasks:
+        try:
+            if (await store.summary(moved.task_id)).created == moved.created:
+                continue
+        except TaskNotFound:
+            pass
+        gone.append(moved.task_id)  # or it is another one of this name
+    return gone
+
+
+async def _pieces(
+    store: Source, tasks: Sequence[tuple[StoredTask, MovedTask]], moving: _Moving | None
+) -> AsyncIterator[bytes]:
     frames = Frames()
     manifest = Manifest(replan=version("replan"), tasks=tuple(moved for _, moved in tasks))
     yield frames.file(MANIFEST, _json(manifest))
@@ -272,6 +299,9 @@ async def _written(
             yield frames.tail(content.size)
     if moving is not None:  # nobody has a whole file before
         await moving.mark([moved for _, moved in tasks], frames.digest)
+    else:
+        for task_id in await _gone(store, tasks):
+            raise TaskNotFound(task_id)
     last, after = ending(frames.count, frames.digest)
     yield last
     yield after

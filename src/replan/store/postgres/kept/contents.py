@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from replan.beside import beside
-from replan.errors import InputError, TaskNotFound
+from replan.errors import InputError, StoreDamaged, TaskNotFound
 from replan.ports import Content
 from replan.store.contents import check, damaged
 from replan.store.cutting import Cut
@@ -36,11 +36,19 @@ class Contents:
     async def whole(self, task_id: str, artifact_id: str) -> bytes:
         content = await self._find(task_id, artifact_id)
         data = await self._done(lambda line: artifacts.get(line, bytes.fromhex(content.digest)))
-        return check(data, content, artifact_id)
+        try:
+            return check(data, content, artifact_id)
+        except StoreDamaged:
+            await self._find(task_id, artifact_id)  # its task may be gone by now
+            raise
 
     async def pieces(self, task_id: str, artifact_id: str) -> AsyncIterator[bytes]:
-        async for piece in self.checked(await self._find(task_id, artifact_id), artifact_id):
-            yield piece
+        try:
+            async for piece in self.checked(await self._find(task_id, artifact_id), artifact_id):
+                yield piece
+        except StoreDamaged:
+            await self._find(task_id, artifact_id)  # likewise
+            raise
 
     async def part(self, task_id: str, artifact_id: str, start: int, size: int) -> bytes:
         digest = bytes.fromhex((await self._find(task_id, artifact_id)).digest)
