@@ -53,6 +53,7 @@ from replan.run.following.reading import read_previous
 from replan.run.human_input import questions as asking
 from replan.run.human_input import wishes
 from replan.run.human_input.signals import People
+from replan.run.human_input.stricter import stricter_here
 from replan.run.rounds import drift, stages
 from replan.run.rounds import next_round as rounds
 from replan.run.rounds.held_tools import hold
@@ -63,7 +64,6 @@ from replan.run.session.opening import Claimed
 from replan.run.session.said import clear_forks, taken_in
 from replan.run.session.shielding import noticed
 from replan.run.session.stops import BudgetReached, Halted, HandedOver, ModelAway, Paused, warn
-from replan.run.session.stricter import stricter_here
 from replan.run.steps.executor import execute
 from replan.run.turns import Turn
 
