@@ -344,6 +344,7 @@ def test_a_failed_task_is_told_as_what_it_is() -> None:
     assert "answer" not in block
     assert "- bad: broken, failed" in block
     assert "- late: send, skipped" in block
+    assert "no output: " in block
 
 
 def test_a_session_tells_of_its_last_tasks_newest_first() -> None:

@@ -89,7 +89,8 @@ class PreviousTask(Frozen):
             yield f"{self.name}.{RESULT}", f"that task has given no answer ({self.status}){why}"
         for step in self.steps:
             if step.output is None:
-                yield f"{self.name}.{step.name}", step.why or f"that step has no output ({step.status})"
+                why = step.why and f": {step.why}"
+                yield f"{self.name}.{step.name}", f"that step has no output ({step.status}){why}"
             if step.parameters is None:
                 yield (
                     f"{self.name}.{step.name}.{PARAMETERS}",

@@ -93,7 +93,7 @@ class Telling:
         one = step.calls.get(ONLY) if len(step.calls) == 1 and step.items is None else None
         output, why = await self._output(state, step, known)
         parameters = None
-        if one is not None and one.status in ("succeeded", "unknown"):
+        if one is not None:
             given = Output(one.parameters, masked=MASK in text_of(one.parameters))
             parameters = await self._kept(state.task_id, given, known)
         return PreviousStep(
@@ -114,10 +114,7 @@ class Telling:
         """The step's output, or why there is none."""
         if not step.has_output:
             fault = step.fault.message if step.fault else step.skip.reason if step.skip else ""
-            return (
-                None,
-                f"that step has no output ({step.status}){f': {beginning(str(known.masked(fault)), 500)}' if fault else ''}",
-            )
+            return None, beginning(str(known.masked(fault)), 500)
         one = step.plain_call() or (step.calls.get(ONLY) if step.items is None else None)
         if one is not None and one.output is not None:
             found = await self._kept(state.task_id, one.output, known)
