@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from pydantic import Field
 
 from replan.core.events import AnyEvent, ForkMade, Record, TaskForked, TaskSubmitted
+from replan.core.kinds.known import Known
 from replan.core.limits.needs import Work
 from replan.core.limits.prices import Price as Price
 from replan.core.limits.prices import tokens_in
@@ -217,6 +218,20 @@ class Tools(Protocol):
         ...
 
     async def call(self, call: ToolCall) -> Any: ...
+
+
+class Kinds(Protocol):
+    """The scenes and workflows that there are."""
+
+    def at_hand(self) -> Known | None:
+        """Those that there are now, where nothing has to be looked at for it; None: ask `current`."""
+        ...
+
+    def scenes_at_hand(self) -> Known | None:
+        """The same where only scenes matter."""
+        ...
+
+    async def current(self) -> Known: ...
 
 
 @runtime_checkable

@@ -21,6 +21,7 @@ from replan.core.secrets import KnownSecrets, secrets_of_url, url_without_secret
 from replan.core.types import Role
 from replan.engine.procrastinate.queue import Queue
 from replan.errors import ConfigError, InputError, ReplanError
+from replan.kinds.library import Library
 from replan.ports import Model, Priced, ServiceState, Store, ToolSource
 from replan.tools.catalog.catalog import Catalog
 from replan.tools.frameworks import gather
@@ -290,6 +291,28 @@ def registration_of(settings: Settings, host: str, port: int, grpc_port: int | N
     from replan.registry.opening import registration_of
 
     return registration_of(settings, host, port, grpc_port)
+
+
+# ── scenes and workflows ──────────────────────────────────────────────────────
+
+
+Paths = str | Path | Sequence[str | Path]
+"""Files and folders."""
+
+
+def open_kinds(settings: Settings, scenes: Paths = (), workflows: Paths = ()) -> Library:
+    """The scenes and workflows of these files and folders, then of those that are configured; wherever the process goes to later."""
+    section = settings.scenes
+    return Library(
+        [*_paths(scenes), *_paths(section.paths)],
+        [*_paths(workflows), *_paths(section.workflows)],
+        built_in=settings.orchestrator.enable_builtin_workflows,
+    )
+
+
+def _paths(given: Paths) -> list[Path]:
+    several = [given] if isinstance(given, str | Path) else given
+    return [Path(one).expanduser().absolute() for one in several]
 
 
 # ── models ────────────────────────────────────────────────────────────────────

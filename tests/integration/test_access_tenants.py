@@ -144,7 +144,7 @@ async def test_a_caller_without_the_scope_is_refused(quick: World, name: str) ->
         except (NotAllowed, TaskNotFound) as error:
             pytest.fail(f"{name} with {set(scopes)}: {error}")
         except NotBuilt:
-            assert name in ("skip", "review", "workflows", "scenes")
+            assert name in ("skip", "review")
         except ReplanError:
             pass  # there is no such approval, say
 

@@ -50,6 +50,8 @@ ROWS: dict[str, tuple[Scope, JsonObject | None]] = {
     "preview_task": ("run", NEW),
     "list_tasks": ("read", {}),
     "list_tools": ("read", {}),
+    "list_workflows": ("read", {}),
+    "list_scenes": ("read", {}),
     "wait_task": ("read", None),
     "get_task": ("read", None),
     "get_result": ("read", None),

@@ -300,7 +300,7 @@ async def test_a_large_request_is_read_as_a_small_one_is(there: Grpc) -> None:
         ("WatchTask", {"task_id": "none", "view": 7}, "INVALID_ARGUMENT", "LIGHT (1)"),
         ("GetResult", {"task_id": "none", "wait_secs": float("nan")}, "INVALID_ARGUMENT", "wait_secs"),
         ("GetToolStats", {"tool_id": "loko"}, "NOT_FOUND", "there is no tool 'loko'"),
-        ("ListWorkflows", {}, "UNIMPLEMENTED", "workflows"),
+        ("SubmitTask", {"task_description": "x", "options": {"workflow": "weekly"}}, "INVALID_ARGUMENT", "no workflow 'weekly'"),
     ],
 )  # fmt: skip
 async def test_a_refusal_says_what_was_wrong_and_where(

@@ -110,8 +110,6 @@ def test_a_stream_has_every_event_once_and_goes_on_where_it_was_cut(http: httpx2
         ("POST", "/tasks", plan({"step_id": "s1", "tool": "nothing"}), 202, None),
         ("POST", "/tasks", {**plan({"step_id": "s1", "tool": "nothing"}), "dry_run": True}, 422, "plan-invalid"),
         ("GET", "/tools/nothing/stats", None, 404, "no-such-part"),
-        ("GET", "/workflows", None, 501, "not-built"),
-        ("GET", "/scenes", None, 501, "not-built"),
         ("GET", "/nowhere", None, 404, "no-such-route"),
         ("DELETE", "/tasks", None, 405, "wrong-method"),
         ("GET", "/tasks?limit=0", None, 422, "invalid-request"),

@@ -18,7 +18,6 @@ EXTRAS = {
     "httpx2": "httpx2",
     "xllamacpp": "xllamacpp",
     "mcp": "mcp",
-    "pyyaml": "yaml",
     "grpcio": "grpc",
     "protobuf": "google.protobuf",
     "uvicorn": "uvicorn",

@@ -13,7 +13,7 @@ from replan.config.options import Options
 from replan.core.types import JsonObject
 from replan.ports import Question, ToolSource
 from replan.run.service.announcer import OnEvent
-from replan.wiring import ModelChoice
+from replan.wiring import ModelChoice, Paths
 
 Evaluation: TypeAlias = Literal["model", "steps"]
 Tools: TypeAlias = Sequence[Callable[..., Any] | ToolSource | str]
@@ -31,6 +31,8 @@ class TaskArguments(TypedDict, total=False):
     timeout: float | None
     plan: Mapping[str, Any] | None
     secrets: Mapping[str, Any] | None
+    workflow: str | None
+    slots: Mapping[str, Any] | None
 
 
 class Arguments(Options, TaskArguments, total=False):
@@ -45,3 +47,5 @@ class Arguments(Options, TaskArguments, total=False):
     replay: str | Path | None
     ask: Ask | None
     on_event: OnEvent | None
+    scenes: Paths
+    workflows: Paths

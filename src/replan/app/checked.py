@@ -85,6 +85,13 @@ def _path(name: str, value: Any) -> None:
         raise InputError(f"{name}: the path holds bytes that are no text: give it in UTF-8") from None
 
 
+def _paths(name: str, value: Any) -> None:
+    """One, or several."""
+    several = value if isinstance(value, list | tuple | set | frozenset) else [value]
+    for one in several:
+        _path(name, one)
+
+
 def _function(name: str, value: Any) -> None:
     if not callable(value):
         raise InputError(f"{name}: expected a function, found {found(value)}")
@@ -156,8 +163,9 @@ def _form(name: str, value: Any) -> None:
 _CHECKS: Mapping[str, Check] = {
     **dict.fromkeys(("task_id", "approval_id", "question_id", "step_id", "tool_id", "queue"), _text),
     **dict.fromkeys(("session_id", "previous_task_id"), _text),
-    **dict.fromkeys(("reason", "by", "endpoint"), _text),
+    **dict.fromkeys(("reason", "by", "endpoint", "workflow"), _text),
     **dict.fromkeys(("db", "record", "replay"), _path),
+    **dict.fromkeys(("scenes", "workflows"), _paths),
     **dict.fromkeys(("ask", "on_event"), _function),
     "api_key": _key,
     "output_schema": _form,

@@ -15,7 +15,7 @@ from replan.config import Settings
 from replan.core.secrets import KnownSecrets
 from replan.engine.local import LocalEngine
 from replan.errors import StoreError
-from replan.ports import Store
+from replan.ports import Kinds, Store
 from replan.run.service.announcer import Announcer
 from replan.run.service.pruning import Tidying
 from replan.run.service.tasks import Service
@@ -49,6 +49,7 @@ async def opened(
     record_tells: bool,
     secrets: KnownSecrets,
     approval: str,
+    kinds: Kinds,
 ) -> Running:
     """Open them; `closing` closes them again: last in, first out, each whatever becomes of the others."""
     store = open_store(db, settings)
@@ -69,7 +70,7 @@ async def opened(
     parts = Parts(
         store, WithWaits(catalog, catalog.rules), models, SystemClock(), Ulids(),
         driver=driver_name(shared=queue is not None), version=__version__, record=record, ask=ask, secrets=secrets,
-        approval=approval,
+        approval=approval, kinds=kinds,
     )  # fmt: skip
     if (debug := debug_log_of(settings)) is not None:
         closing.callback(debug.close)

@@ -28,6 +28,7 @@ from replan.config.values import found
 from replan.config.whoever import whoever
 from replan.core.begun import Begun
 from replan.core.events import Record
+from replan.core.kinds.known import Known
 from replan.core.limits.policy import within
 from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.secrets import KnownSecrets, secrets_of_settings, secrets_of_text
@@ -51,10 +52,12 @@ from replan.tools.catalog.direct import call_directly
 from replan.wiring import (
     ModelChoice,
     Models,
+    Paths,
     Ulids,
     database,
     discovery_of,
     need_queue,
+    open_kinds,
     open_tools,
 )
 
@@ -76,6 +79,9 @@ class Replan(Keeping, Intervening):
     `on_event`: a function, async or not, that is told every stored event of each task that is driven here, in order.
     What it raises is logged (logger `replan`), and the task goes on.
 
+    `scenes`, `workflows`: files and folders with guidance for kinds of task, and with plans that are written beforehand, before those
+    of `[scenes]`. They are read when they are needed, and again once they have changed.
+
     Use it as `async with Replan(...) as replan:`. Leaving the block stops what runs; stored tasks can be
     resumed.
     """
@@ -94,6 +100,8 @@ class Replan(Keeping, Intervening):
         replay: str | Path | None = None,
         ask: Ask | None = None,
         on_event: OnEvent | None = None,
+        scenes: Paths = (),
+        workflows: Paths = (),
         **options: Unpack[Options],
     ) -> None:
         if settings is not None and not isinstance(settings, Settings):
@@ -125,6 +133,7 @@ class Replan(Keeping, Intervening):
             record is None and replay is None
         )  # a replay finds only what was asked alike
         self._ask = ask
+        self._kinds = open_kinds(self.settings, scenes, workflows)
         self._announcer = None if on_event is None else Announcer(on_event)
         if db is not None and not isinstance(db, Path):
             db = text_of("db", db)
@@ -154,6 +163,7 @@ class Replan(Keeping, Intervening):
             self._running = await opened(
                 closing, self._db, self.settings, self._catalog, self._models, self._announcer,
                 ask=self._ask, record_tells=self._record_in_prompts, secrets=self.secrets, approval=self._policy.approval,
+                kinds=self._kinds,
             )  # fmt: skip
             self._closing = closing.pop_all()
 
@@ -185,7 +195,7 @@ class Replan(Keeping, Intervening):
     @overload
     async def run(
         self,
-        text: str,
+        text: str = "",
         *,
         output_type: type[T],
         metadata: Mapping[str, Any] | None = None,
@@ -196,12 +206,14 @@ class Replan(Keeping, Intervening):
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
         evaluation: Evaluation | None = None,
+        workflow: str | None = None,
+        slots: Mapping[str, Any] | None = None,
     ) -> TaskResult[T]: ...
 
     @overload
     async def run(
         self,
-        text: str,
+        text: str = "",
         *,
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
@@ -211,6 +223,8 @@ class Replan(Keeping, Intervening):
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
         evaluation: Evaluation | None = None,
+        workflow: str | None = None,
+        slots: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | None = None,
         output_type: Any = None,
         secrets: Mapping[str, str | SecretStr] | None = None,
@@ -219,7 +233,7 @@ class Replan(Keeping, Intervening):
     @checked
     async def run(
         self,
-        text: str,
+        text: str = "",
         *,
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
@@ -229,11 +243,13 @@ class Replan(Keeping, Intervening):
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
         evaluation: Evaluation | None = None,
+        workflow: str | None = None,
+        slots: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | None = None,
         output_type: Any = None,
         secrets: Mapping[str, str | SecretStr] | None = None,
     ) -> TaskResult[Any]:
-        """Run a task to its end. `output_type`: a type that `.output` will be, a Pydantic model for instance.
+        """Run a task to its end, or a workflow with its slots (the text is then its description, if none is given). `output_type`: a type that `.output` will be, a Pydantic model for instance.
 
         `secrets`: metadata that no log, prompt or recording shows, by name: `"env:VARIABLE"`, `"file:PATH"`, or a
         `SecretStr`. `previous_task_id`: the task that this one follows: what that has done and given can be used.
@@ -244,7 +260,7 @@ class Replan(Keeping, Intervening):
         """
         adapter, output_schema = _typed(output_type, output_schema)
         check = None if adapter is None else partial(answer_problems, adapter)
-        wanted = self._submission(
+        wanted = await self._submission(
             text,
             metadata,
             with_names(context, session_id, previous_task_id),
@@ -254,6 +270,8 @@ class Replan(Keeping, Intervening):
             evaluation,
             output_schema,
             secrets,
+            workflow,
+            slots,
         )
         if adapter is not None and (named := name_of_type(output_type)):
             wanted = wanted._replace(settings={**wanted.settings, "answer_type": named})
@@ -263,7 +281,7 @@ class Replan(Keeping, Intervening):
     @checked
     async def submit(
         self,
-        text: str,
+        text: str = "",
         *,
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
@@ -273,6 +291,8 @@ class Replan(Keeping, Intervening):
         timeout: float | None = None,
         plan: Mapping[str, Any] | None = None,
         evaluation: Evaluation | None = None,
+        workflow: str | None = None,
+        slots: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str | SecretStr] | None = None,
         queue: str | None = None,
@@ -283,7 +303,7 @@ class Replan(Keeping, Intervening):
         Where workers take tasks (`[engine] kind = "procrastinate"`) it waits in `queue` (`"default"`), behind those of a
         higher `priority` (0).
         """
-        wanted = self._submission(
+        wanted = await self._submission(
             text,
             metadata,
             with_names(context, session_id, previous_task_id),
@@ -293,6 +313,8 @@ class Replan(Keeping, Intervening):
             evaluation,
             output_schema,
             secrets,
+            workflow,
+            slots,
         )
         return (await self._open.submit(self._placed(wanted, queue, priority)))[0]
 
@@ -409,18 +431,22 @@ class Replan(Keeping, Intervening):
     @checked
     async def plan(
         self,
-        text: str,
+        text: str = "",
         *,
         metadata: Mapping[str, Any] | None = None,
         session_id: str | None = None,
         previous_task_id: str | None = None,
         plan: Mapping[str, Any] | None = None,
         evaluation: Evaluation | None = None,
+        workflow: str | None = None,
+        slots: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str | SecretStr] | None = None,
     ) -> Plan:
-        """A checked plan for the task, which is neither stored nor run; with `plan`, that one checked."""
+        """A checked plan for the task, which is neither stored nor run; with `plan`, that one checked; with `workflow`, what that comes to."""
         context = with_names(None, session_id, previous_task_id)
-        wanted = self._submission(text, metadata, context, None, None, plan, evaluation, None, secrets)
+        wanted = await self._submission(
+            text, metadata, context, None, None, plan, evaluation, None, secrets, workflow, slots
+        )
         return await self.service.plan_only(wanted)
 
     @checked
@@ -522,6 +548,10 @@ class Replan(Keeping, Intervening):
         _ = self._open  # before that none is listed
         return self._catalog.specs()
 
+    async def kinds(self) -> Known:
+        """The scenes and workflows that there are now, and what is wrong with the files that should have some."""
+        return await self._kinds.current()
+
     @property
     def tool_problems(self) -> list[str]:
         """Sources and tools that could not be used, each with the reason."""
@@ -555,7 +585,7 @@ class Replan(Keeping, Intervening):
             queue=queue, priority=0 if priority is None else priority,
         )  # fmt: skip
 
-    def _submission(
+    async def _submission(
         self,
         text: str,
         metadata: Mapping[str, Any] | None,
@@ -566,6 +596,8 @@ class Replan(Keeping, Intervening):
         evaluation: Evaluation | None,
         output_schema: Mapping[str, Any] | None,
         secrets: Mapping[str, str | SecretStr] | None,
+        workflow: str | None = None,
+        slots: Mapping[str, Any] | None = None,
     ) -> Submission:
         changes: Options = {}
         if timeout is not None:
@@ -574,7 +606,7 @@ class Replan(Keeping, Intervening):
             changes["evaluation"] = evaluation
         if output_schema is not None:
             changes["output_schema"] = mapping("output_schema", output_schema, {"type": "object"})
-        return Submission(
+        wanted = Submission(
             description=text_of("the task", text),
             policy=policy_with(self._policy, changes),
             metadata=mapping("metadata", {} if metadata is None else metadata, {"project": "P-7"}),
@@ -584,7 +616,10 @@ class Replan(Keeping, Intervening):
             tools=self._begun.tools,
             settings=self._begun.settings,
             secrets=dict(secrets or {}),
+            workflow=None if workflow is None else text_of("workflow", workflow),
+            slots={} if slots is None else mapping("slots", slots, {"city": "Rome"}),
         )
+        return await self.service.built(wanted)
 
 
 def _typed(

@@ -45,7 +45,7 @@ class Serving:
         self._place = place
         self._keeping_up = KeepingUp(running.go_on, self.take_up)
 
-    def request(self, wanted: SubmitRequest, *, tenant: str, by: str) -> Submission:
+    async def request(self, wanted: SubmitRequest, *, tenant: str, by: str) -> Submission:
         options = wanted.options
         made = Submission(
             description=wanted.task_description,
@@ -54,12 +54,15 @@ class Serving:
             context=wanted.context.model_dump(mode="json", exclude_none=True),
             task_id=wanted.task_id,
             plan=options.plan,
+            workflow=options.workflow,
+            slots=options.slots,
             tools=self._begun.tools,
             settings=self._begun.settings,
             secrets=dict(wanted.secrets),
             tenant=tenant,
             by=by,
         )
+        made = await self._running.service.built(made)
         return self._place(made, options.queue, options.priority)
 
     async def submit(self, wanted: Submission) -> tuple[str, bool]:
@@ -68,6 +71,8 @@ class Serving:
     async def fork(self, origin: str, wanted: Forking, options: SubmitOptions) -> tuple[str, bool]:
         if options.plan is not None:
             raise InputError("give the plan of a fork beside its options, as `plan`")
+        if options.workflow is not None or options.slots:
+            raise InputError("a fork goes on from a plan: a workflow begins a task of its own")
         wanted = wanted._replace(tools=self._begun.tools, settings=self._begun.settings)
         place = await self._running.service.fork_place(origin, wanted)
         policy = changed_policy(place[1].policy, wanted, None, {})

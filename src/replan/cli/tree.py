@@ -9,6 +9,8 @@ import typer
 
 from replan.cli.commands.config import config_app
 from replan.cli.commands.init import init
+from replan.cli.commands.kinds.scenes import scenes_app
+from replan.cli.commands.kinds.workflows import workflows_app
 from replan.cli.commands.model import model_app
 from replan.cli.commands.outbox import outbox_app
 from replan.cli.commands.run import run
@@ -60,6 +62,8 @@ app.command()(serve)
 app.command()(mcp)
 app.add_typer(tasks_app)
 app.add_typer(tools_app)
+app.add_typer(workflows_app)
+app.add_typer(scenes_app)
 app.add_typer(model_app)
 app.add_typer(config_app)
 app.add_typer(outbox_app)

@@ -23,6 +23,8 @@ class TaskOptions(TypedDict, total=False):
     success_threshold: float | None
     interactive: bool
     output_schema: Mapping[str, Any] | None
+    workflow: str | None
+    slots: Mapping[str, Any] | None
 
 
 def as_json(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,12 +27,14 @@ from replan.run.access.views import (
     Page,
     PlanView,
     Ready,
+    SceneView,
     StepView,
     TaskRow,
     TaskView,
     ToolStatsView,
     ToolView,
     WaitingTask,
+    WorkflowView,
 )
 from replan.run.service.results import part_at, result_of
 
@@ -265,6 +267,14 @@ class Reading:
         """How tools have done so far; None: each of those that there are."""
         names = [tool_id] if tool_id is not None else [tool.id for tool in await self.tools()]
         return [await self._get(f"/tools/{quoted(name)}/stats", ToolStatsView) for name in names]
+
+    async def workflows(self) -> list[WorkflowView]:
+        """The plans that are written beforehand."""
+        return await self._get("/workflows", list[WorkflowView])
+
+    async def scenes(self) -> list[SceneView]:
+        """The kinds of tasks for which there is guidance."""
+        return await self._get("/scenes", list[SceneView])
 
     async def health(self) -> Health:
         """That it is alive."""

@@ -125,6 +125,8 @@ class SyncClient:
     fork = _blocking(Client.fork)
     tools = _blocking(Client.tools)
     tool_stats = _blocking(Client.tool_stats)
+    workflows = _blocking(Client.workflows)
+    scenes = _blocking(Client.scenes)
     health = _blocking(Client.health)
     ready = _blocking(Client.ready)
 

@@ -59,9 +59,7 @@ DEPRECATED: dict[tuple[str, str], str] = {
 
 LATER: dict[str, frozenset[str]] = {
     "llm": frozenset({"protocol", "max_streaming_indicators"}),
-    "orchestrator": frozenset({"enable_builtin_workflows"}),
     "approval": frozenset({"review_plan", "expires_secs"}),
     "kafka_service": frozenset(s.KafkaService.model_fields),
-    "scenes": frozenset(s.Scenes.model_fields),
 }
 """Keys that are read and checked, and that nothing in this release acts on yet: setting one is told."""

@@ -392,10 +392,12 @@ class Tracing(Section):
 
 
 class Scenes(Section):
-    """Files with guidance for kinds of task, and plan templates."""
+    """Files with guidance for kinds of task, and plans that are written beforehand."""
 
     paths: Texts = ()
+    """Scenes: files, or folders with some."""
     workflows: Texts = ()
+    """The same of workflows."""
 
 
 class Settings(Section):

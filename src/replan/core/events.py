@@ -7,7 +7,7 @@ fields that it does not know are ignored by the fold and stay in the log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
@@ -16,6 +16,8 @@ from pydantic_core import from_json, to_json
 from replan.core.calls.site import Slot, slot_of
 from replan.core.following.told import PreviousTask
 from replan.core.ids import TENANT, canonical, digest, is_session
+from replan.core.kinds.scene import Scene
+from replan.core.kinds.workflow import UsedWorkflow, Workflow
 from replan.core.limits.policy import Policy
 from replan.core.plan.diff import PlanDiff
 from replan.core.reflection import OverallReflection, StepReflection, Strategy, SuggestedAction
@@ -68,6 +70,8 @@ class TaskSubmitted(Event):
     """Whose task it is, in a service; empty: of the command and the library."""
     by: str = Field(default="", exclude_if=lambda value: not value)
     """Who has submitted it, in a service."""
+    workflow: UsedWorkflow | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What the plan that is given was built from."""
 
     @property
     def session(self) -> str:
@@ -78,8 +82,10 @@ class TaskSubmitted(Event):
     def request(self) -> str:
         """What was asked, in one digest: the same in whatever order its names come, and wherever it is run from."""
         asked = {**self.__dict__, "policy": self.policy.model_dump(mode="json")}
-        for name in ("settings", "tools", "secrets", "masked", "by"):
+        for name in ("settings", "tools", "secrets", "masked", "by", "workflow"):
             del asked[name]
+        if (used := self.workflow) is not None:  # the same request, also once the workflow was edited
+            asked["plan"] = {"workflow": used.workflow_id, "slots": used.slots}
         if not self.tenant:  # as it was before there were any
             del asked["tenant"]
         return digest(canonical(asked))
@@ -244,6 +250,10 @@ class ToolSelectionCompleted(Event):
     asked: bool = True
     """False: all were taken, as there were few enough, or as no selection could be used."""
     changes_summary: str = ""
+    scene: Scene | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The guidance that the task goes by from here on, whatever becomes of its file."""
+    workflow: Workflow | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The one that is to be filled in place of planning, as it is now."""
 
 
 class PlanGenerated(Event):
@@ -254,6 +264,10 @@ class PlanGenerated(Event):
     corrections: int = 0
     notes: tuple[str, ...] = ()
     made_with: Versions | None = None
+    scene: Scene | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The guidance that the task goes by from here on, where the planner has said of which kind it is."""
+    workflow: UsedWorkflow | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What the plan was built from, in place of being made by a model."""
 
 
 class PlanRejected(Event):
@@ -927,6 +941,14 @@ def dump(event: AnyEvent) -> str:
     return to_json(_fields(event), inf_nan_mode="null").decode()
 
 
+_LEFT_OUT: Mapping[type, tuple[str, ...]] = {
+    TaskSubmitted: ("secrets", "tenant", "by", "workflow"),
+    ToolSelectionCompleted: ("scene", "workflow"),
+    PlanGenerated: ("scene", "workflow"),
+}
+"""Fields that are not stored where there is nothing in them."""
+
+
 def _fields(event: AnyEvent) -> JsonObject:
     fields = dict(event.__dict__)  # not the model: the same text in a third of the time
     del fields["type"]
@@ -934,10 +956,9 @@ def _fields(event: AnyEvent) -> JsonObject:
         del fields["masked"]
     if not fields.get("files", True):
         del fields["files"]
-    if isinstance(event, TaskSubmitted):
-        for name in ("secrets", "tenant", "by"):
-            if not fields[name]:
-                del fields[name]
+    for name in _LEFT_OUT.get(type(event), ()):
+        if not fields[name]:
+            del fields[name]
     if isinstance(event, TaskWaiting) and not event.until_resumed:
         del fields["because"]
     return fields

@@ -54,7 +54,7 @@ from replan.run.human_input import questions as asking
 from replan.run.human_input import wishes
 from replan.run.human_input.signals import People
 from replan.run.human_input.stricter import stricter_here
-from replan.run.rounds import drift, stages
+from replan.run.rounds import drift, judging, stages
 from replan.run.rounds import next_round as rounds
 from replan.run.rounds.held_tools import hold
 from replan.run.session.context import Run
@@ -484,8 +484,8 @@ class Drive:
                 case Execute():
                     return execute(run, self.deadline)
                 case Evaluate():
-                    judging = stages.judge(run)
-                    return judging if run.state.policy.evaluation == "steps" else _apart(run, judging)
+                    judged = judging.judge(run)
+                    return judged if run.state.policy.evaluation == "steps" else _apart(run, judged)
                 case Reflect():
                     if run.state.escalation is None:  # it is the judgement that calls for it
                         run.record(OverallReflectionTriggered(reason=explain.shortfall(run.state)))

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from replan.config import Settings
 from replan.core.trace import parent_of
-from replan.core.words import one_line
+from replan.core.words import one_line, some
 from replan.errors import ReplanError
 from replan.run.access.callers import LOCAL, Caller
 from replan.run.access.use_cases import UseCases
@@ -111,4 +111,9 @@ class Shared:
                 found.append(Dependency(name=name, ready=False, detail=detail))
             else:
                 found.append(Dependency(name=name, ready=True, detail=(said or "") if anybody else ""))
+        if broken := (await self.parts.kinds.current()).problems:  # it goes on with what they had last
+            told = some(broken, 3, between="; ") if anybody else "the log of the service says why"
+            found.append(
+                Dependency(name="scenes and workflows", ready=True, detail=f"some are broken: {told}")
+            )
         return found

@@ -46,7 +46,7 @@ Plan. Write ${step_1.output} or {{step_1.output}}.
 
 
 NAMES = (
-    "plan", "select", "evaluate", "reflect_step", "settle", "reflect_overall", "repair", "replan", "select_again",
+    "plan", "select", "evaluate", "reflect_step", "settle", "reflect_overall", "repair", "replan", "select_again", "slots",
 )  # fmt: skip
 
 

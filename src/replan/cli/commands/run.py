@@ -110,9 +110,9 @@ def run(
         service = as_replan(address, approval=approve, interactive=bool(interactive))
         with own_stdout() as out:
             if plan_only:
-                run_loop(_plan(service, task, out, plan_format))
+                run_loop(plan_of(service, task, out, plan_format))
                 return
-            code = run_loop(_run(service, task, out, json=json, events=events, quiet=quiet))
+            code = run_loop(run_task(service, task, out, json=json, events=events, quiet=quiet))
         raise typer.Exit(code)
     settings = opening.settings_of(config)
     if (approve or settings.approval.mode) != "never" and not interactive:
@@ -140,9 +140,9 @@ def run(
         have_weights(built_in, planned=task.plan is not None)
     with own_stdout() as out:
         if plan_only:
-            run_loop(_plan(replan, task, out, plan_format))
+            run_loop(plan_of(replan, task, out, plan_format))
             return
-        code = run_loop(_run(replan, task, out, json=json, events=events, quiet=quiet))
+        code = run_loop(run_task(replan, task, out, json=json, events=events, quiet=quiet))
     raise typer.Exit(code)
 
 
@@ -152,7 +152,7 @@ def _exclusive(given: dict[str, Any]) -> None:
         raise typer.BadParameter(f"{' and '.join(named)} exclude each other: give one of them")
 
 
-async def _run(replan: Replan, task: NewTask, out: Out, *, json: bool, events: bool, quiet: bool) -> int:
+async def run_task(replan: Replan, task: NewTask, out: Out, *, json: bool, events: bool, quiet: bool) -> int:
     from replan.cli.commands.ask import answer_all
     from replan.cli.commands.report import tell_result
     from replan.cli.live.follow import to_the_end
@@ -208,7 +208,10 @@ async def known(replan: Replan, task_id: str) -> bool:
     return True
 
 
-async def _plan(replan: Replan, task: NewTask, out: Out, form: options.PlanForm) -> None:
+_OF_PLAN = ("metadata", "plan", "secrets", "workflow", "slots")
+
+
+async def plan_of(replan: Replan, task: NewTask, out: Out, form: options.PlanForm) -> None:
     from replan.cli.commands.plans import tell_plan
     from replan.cli.terminal.handing_in import known_before
     from replan.cli.terminal.opening import tell_tool_problems
@@ -216,7 +219,6 @@ async def _plan(replan: Replan, task: NewTask, out: Out, form: options.PlanForm)
     async with replan:
         tell_tool_problems(replan)
         task = await known_before(replan, task)
-        names = ("metadata", "plan", "secrets", "session_id", "previous_task_id")
-        request = {name: task.request[name] for name in names}
+        request = {name: task.request[name] for name in _OF_PLAN if name in task.request}
         plan = await replan.plan(task.words, **request)
     tell_plan(out, plan, form)

@@ -79,6 +79,7 @@ def examine(
     settings = loaded.settings if loaded else Settings()
     if "registry" not in without:
         yield from guarded("registry", lambda: registry.services(settings))
+    yield from guarded("scenes", lambda: here.kinds(settings))
     if "model" not in without:
         yield from guarded("model", lambda: [asked.model(settings)])
     found = [] if "database" in without else list(guarded("store", lambda: database(settings, db)))

@@ -13,7 +13,7 @@ from replan.cli.doctor.findings import Finding
 from replan.cli.terminal.words import counted
 
 if TYPE_CHECKING:
-    from replan.config import Loaded
+    from replan.config import Loaded, Settings
 
 
 def python() -> Finding:
@@ -28,7 +28,7 @@ def extras() -> Iterator[Finding]:
         ("models", ("pydantic_ai",), "endpoints and providers"),
         ("local", ("xllamacpp",), "the built-in model"),
         ("mcp", ("mcp",), "tools of MCP servers"),
-        ("openapi", ("httpx2", "yaml"), "tools of OpenAPI documents"),
+        ("openapi", ("httpx2",), "tools of OpenAPI documents"),
         ("remote", ("httpx2", "grpc", "google.protobuf", "starlette", "uvicorn"), "tool services"),
         ("kit", ("httpx2", "duckdb"), "kit:http and kit:data"),
         ("postgres", ("psycopg",), "tasks in a PostgreSQL database"),
@@ -45,6 +45,22 @@ def extras() -> Iterator[Finding]:
                 f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed ({use})",
                 f"pip install 'replan[{extra}]'",
             )
+
+
+def kinds(settings: Settings) -> Iterator[Finding]:
+    """Scenes and workflows, where any are configured."""
+    if not (settings.scenes.paths or settings.scenes.workflows):
+        return
+    from replan.wiring import open_kinds
+
+    known = open_kinds(settings).look()
+    own = sum(not one.built_in for one in known.workflows.values())
+    found = f"{counted(len(known.scenes), 'scene')}, {counted(own, 'workflow')}"
+    if known.problems:
+        todo = "`replan scenes check` and `replan workflows check` tell when they are right"
+        yield Finding("scenes", "problem", "; ".join(known.problems[:5]), todo)
+    else:
+        yield Finding("scenes", "ok", found)
 
 
 def _installed(module: str) -> bool:

@@ -45,9 +45,18 @@ async def hand_in(replan: Replan, task: NewTask) -> str:
 
     tell_tool_problems(replan)
     task = await known_before(replan, task)
-    if task.plan is not None:
-        names = ("metadata", "plan", "secrets", "evaluation", "session_id", "previous_task_id")
-        checked = {name: task.request.get(name) for name in names}
+    if task.plan is not None or task.request.get("workflow") is not None:
+        named = (
+            "metadata",
+            "plan",
+            "secrets",
+            "evaluation",
+            "session_id",
+            "previous_task_id",
+            "workflow",
+            "slots",
+        )
+        checked = {name: task.request[name] for name in named if name in task.request}
         await replan.plan(task.words, **checked)
     return await replan.submit(task.words, **task.request)
 

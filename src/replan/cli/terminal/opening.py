@@ -14,6 +14,7 @@ from replan.errors import InputError
 if TYPE_CHECKING:
     from replan.app import Replan
     from replan.config import Settings
+    from replan.core.kinds.known import Known
     from replan.wiring import ModelChoice
 
 
@@ -132,6 +133,13 @@ def _is_looked_for(settings: Settings) -> bool:
     from replan.wiring import discovery_of
 
     return discovery_of(settings).models is not None
+
+
+def kinds_of(settings: Settings) -> Known:
+    """The scenes and workflows that are configured."""
+    from replan.wiring import open_kinds
+
+    return open_kinds(settings).look()
 
 
 def interactive() -> bool:

@@ -9,7 +9,7 @@ from replan.core import events as e
 from replan.core.state.progress import CLOSED, StepState
 from replan.core.state.task import State, ids_of
 from replan.core.tools.versions import Versions
-from replan.core.types import Fault, Plan, Step, StepId
+from replan.core.types import Fault, Plan, Step, StepId, shared
 
 _WHAT_IS_CALLED = ("tool", "parameters", "actions", "for_each")
 
@@ -18,6 +18,10 @@ def _planned(state: State, event: e.PlanGenerated, ts: float) -> None:
     if state.submitted is not None and state.submitted.plan is not None:
         state.submitted = state.submitted.lean(plan=None)  # this one it was: it is not kept twice
         state.given_as = state.plans + 1
+    if event.scene is not None:
+        state.scene = shared(event.scene)
+    if event.workflow is not None:
+        state.workflow = event.workflow
     take_plan(state, event.plan)
     date(state, state.given_at or ts)
     go_by_versions(state, event.made_with)

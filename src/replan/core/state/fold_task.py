@@ -38,6 +38,7 @@ def _submitted(state: State, event: e.TaskSubmitted, ts: float) -> None:
     if SETTING in event.settings:
         state.caller = parent_of(event.settings[SETTING])
     state.given = event.plan is not None
+    state.workflow = event.workflow
     state.modelled = event.plan is None or event.policy.evaluation == "model"
     state.created = state.last_ts = ts
     state.given_at = ts if event.plan is not None else 0.0
@@ -132,6 +133,8 @@ def _llm_completed(state: State, event: e.LlmCallCompleted, ts: float) -> None:
 
 def _selected(state: State, event: e.ToolSelectionCompleted, ts: float) -> None:
     state.selection = event
+    if event.scene is not None:
+        state.scene = shared(event.scene)
 
 
 def _rejected(state: State, event: e.PlanRejected, ts: float) -> None:

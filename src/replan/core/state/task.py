@@ -14,6 +14,8 @@ from replan.core.calls.names import bases, names_before, reading_base, written
 from replan.core.calls.site import Slot as Slot
 from replan.core.calls.told_alike import CallsTold, Told
 from replan.core.ids import base_of, digest
+from replan.core.kinds.scene import Scene
+from replan.core.kinds.workflow import UsedWorkflow
 from replan.core.limits.policy import Policy
 from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
@@ -96,6 +98,10 @@ class State:
     """Who has driven it last."""
     round: int = 0
     selection: e.ToolSelectionCompleted | None = None
+    scene: Scene | None = None
+    """The guidance for tasks of its kind; None: nobody has any."""
+    workflow: UsedWorkflow | None = None
+    """What the first plan was built from, where it was not made by a model or given as it is."""
     plan: Plan | None = None
     begun: Plan | None = None
     """The plan as it was made: without the steps that were written anew since."""

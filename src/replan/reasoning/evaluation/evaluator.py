@@ -22,9 +22,10 @@ from replan.reasoning.prompting.history import final_steps, render_steps, shorte
 from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.large import put_together
 from replan.reasoning.prompting.noes import words_beside
+from replan.reasoning.prompting.offered import guided
 from replan.reasoning.prompting.prompts import Rendered, fence, load
 from replan.reasoning.prompting.read_values import spoken, texts, truth
-from replan.reasoning.prompting.recovery_text import joined, section, tools_in_short
+from replan.reasoning.prompting.recovery_text import guidance_text, joined, section, tools_in_short
 from replan.reasoning.prompting.schemas import allows_null, evaluation_schema
 from replan.reasoning.prompting.view import StepReport, TaskView
 
@@ -203,7 +204,7 @@ def evaluation_prompt(
     )
     values = {
         "task": fence("task", task.description),
-        "data": data_text(task, data, style),
+        "data": guided(data_text(task, data, style), guidance_text(task, style) if style == "small" else ""),
         "steps": fence("steps", rendered),
         "output": _output_wanted(style, output_schema),
     }

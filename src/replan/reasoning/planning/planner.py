@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from replan.core.kinds.known import NOTHING_OFFERED, Offered
 from replan.core.plan.check import Checked
 from replan.core.plan.fields import INSTEAD_OF_STEPS
 from replan.core.plan.read import PlanMisread
@@ -18,7 +19,9 @@ from replan.reasoning.planning.invented import invented_links
 from replan.reasoning.planning.loosen import loosen
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import data_text, output_text, task_data, today_text, tool_lines
+from replan.reasoning.prompting.offered import guided, offered_text, with_choice
 from replan.reasoning.prompting.prompts import Rendered, fence, load
+from replan.reasoning.prompting.recovery_text import guidance_text, joined
 from replan.reasoning.prompting.schemas import plan_schema
 from replan.reasoning.prompting.view import TaskView
 
@@ -35,6 +38,11 @@ class Planned(Frozen):
     reasoning: str = ""
     corrections: int = 0
 
+    @property
+    def by_workflow(self) -> bool:
+        """It is no plan, but names the workflow that one is to be built from."""
+        return self.workflow_id is not None and not self.plan.plan_id
+
 
 async def make_plan(
     talk: Talk,
@@ -45,8 +53,11 @@ async def make_plan(
     check: Callable[[Plan], Checked | Sequence[str]],
     corrections: int,
     on_rejected: Callable[[tuple[str, ...], int], None],
+    offered: Offered = NOTHING_OFFERED,
 ) -> Planned:
     """Ask for a plan until one passes, at most `corrections` times more than once.
+
+    `offered`: the kinds of task, and the workflows, of which the answer may name one in place of steps.
 
     `new_plan` reads the answer (`PlanInvalid` for a wrong shape); `check` gives the violations, or a `Checked`
     whose plan (names folded, dependencies united) is the one returned. `on_rejected(violations, attempt)` is
@@ -57,6 +68,8 @@ async def make_plan(
 
     def read(answer: Any) -> Planned:
         if talk.style != "small":
+            if (named := _in_place_of_steps(answer, offered)) is not None:
+                return named
             planned = read_planned(answer, new_plan, check, in_place)
             check_no_steps(answer, planned.plan, in_place)
             return planned
@@ -72,14 +85,31 @@ async def make_plan(
 
     return await ask_plan(
         talk,
-        plan_prompt(talk.style, task, tools),
-        plan_schema(talk.style, tools, filled=task.metadata),
+        plan_prompt(talk.style, task, tools, offered),
+        with_choice(plan_schema(talk.style, tools, filled=task.metadata), offered, talk.style),
         read,
         changes(tools),
         corrections=corrections,
         on_rejected=on_rejected,
         in_place=in_place if talk.style != "small" else None,
+        instead=(*INSTEAD_OF_STEPS, "workflow_id") if offered.workflows else INSTEAD_OF_STEPS,
     )
+
+
+def _in_place_of_steps(answer: JsonObject, offered: Offered) -> Planned | None:
+    """The workflow that an answer without steps names; `Violations` where there is no such one."""
+    name = _word(answer.get("workflow_id"))
+    if not offered.workflows or name is None or answer.get("steps"):
+        return None
+    if any(answer.get(field) for field in INSTEAD_OF_STEPS):
+        return None
+    if (workflow := offered.workflow(name)) is None:
+        there = ", ".join(one.workflow_id for one in offered.workflows)
+        raise Violations(
+            [f"there is no workflow {name[:200]!r} (there are: {there}): name one of these, or write steps"]
+        )
+    task_type = offered.task_type(_word(answer.get("task_type")) or workflow.task_type)
+    return Planned(plan=Plan(plan_id=""), task_type=task_type, workflow_id=workflow.workflow_id)
 
 
 def changes(tools: Sequence[ToolSpec]) -> Callable[[Sequence[Step]], bool]:
@@ -100,6 +130,7 @@ async def ask_plan(
     corrections: int,
     on_rejected: Callable[[tuple[str, ...], int], None],
     in_place: InPlace | None = None,
+    instead: Sequence[str] = INSTEAD_OF_STEPS,
 ) -> Planned:
     """Ask until an answer can be `read` as a plan; `PlanInvalid` with the last full list when none could.
 
@@ -121,8 +152,8 @@ async def ask_plan(
             json_schema=json_schema,
             read=read,
             alone=True,
-            commits=lambda planned: changes(planned.plan.steps),
-            instead=INSTEAD_OF_STEPS,
+            commits=lambda planned: changes(planned.plan.steps) or planned.by_workflow,
+            instead=instead,
             corrections=corrections,
             on_rejected=note,
             in_place=in_place,
@@ -134,13 +165,16 @@ async def ask_plan(
     return planned.model_copy(update={"corrections": refused})
 
 
-def plan_prompt(style: str, task: TaskView, tools: Sequence[ToolSpec]) -> Rendered:
+def plan_prompt(
+    style: str, task: TaskView, tools: Sequence[ToolSpec], offered: Offered = NOTHING_OFFERED
+) -> Rendered:
     """The planning prompt, filled in."""
+    advice = guidance_text(task, style) if style == "small" else ""
     values = {
         "task": fence("task", task.description),
         "today": today_text(task, style),
         "tools": fence("tools", tool_lines(tools, style=style, limit=_TOOL_CHARS[style])),
-        "data": _data(task, tools, style),
+        "data": guided(_data(task, tools, style), joined(offered_text(offered, "planning", style), advice)),
     }
     if style != "small":
         values["guidance"] = f"# Advice for this kind of task\n\n{task.guidance}" if task.guidance else ""

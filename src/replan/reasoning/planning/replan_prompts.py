@@ -16,6 +16,7 @@ from replan.reasoning.prompting.describe import (
 )
 from replan.reasoning.prompting.history import shorten
 from replan.reasoning.prompting.inlined import inline
+from replan.reasoning.prompting.offered import guided
 from replan.reasoning.prompting.previous import previous_text
 from replan.reasoning.prompting.prompts import Rendered, fence, load
 from replan.reasoning.prompting.recovery_text import (
@@ -62,7 +63,11 @@ def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Re
         "today": today_text(view.task, style),
         "tools": fence("tools", tool_lines(tools, style=style, limit=ROOM[style].tools)),
         "data": joined(
-            section("Data:", "data", data) if small else fence("data", data) if data else "",
+            guided(section("Data:", "data", data), guidance_text(view.task, style))
+            if small
+            else fence("data", data)
+            if data
+            else "",
             previous_text(view.task, style, "plan"),
         ),
         "previous": section(

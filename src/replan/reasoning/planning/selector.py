@@ -6,15 +6,24 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from replan.core.events import SelectedTool, ToolSelectionCompleted
+from replan.core.kinds.known import NOTHING_OFFERED, Offered
 from replan.core.types import ToolSpec
 from replan.errors import AnswerInvalid
 from replan.reasoning.evaluation.scores import read_scores
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import data_text, one_line, task_data, tool_index
 from replan.reasoning.prompting.history import cut, shorten
+from replan.reasoning.prompting.offered import guided, offered_text, with_choice
 from replan.reasoning.prompting.prompts import fence, load
 from replan.reasoning.prompting.read_values import text
-from replan.reasoning.prompting.recovery_text import ROOM, guidance_lines, joined, lines_text, section
+from replan.reasoning.prompting.recovery_text import (
+    ROOM,
+    guidance_lines,
+    guidance_text,
+    joined,
+    lines_text,
+    section,
+)
 from replan.reasoning.prompting.recovery_view import Reselection, UsedTool
 from replan.reasoning.prompting.schemas import selection_schema
 from replan.reasoning.prompting.tool_names import ToolNames
@@ -40,10 +49,12 @@ async def select_tools(
     threshold: float,
     retrieve: Retriever | None = None,
     again: Reselection | None = None,
+    offered_kinds: Offered = NOTHING_OFFERED,
 ) -> ToolSelectionCompleted:
     """The tools that the model takes for the task, best first.
 
-    `again`: what went before, for the selection in replanning mode; without it nothing did.
+    `again`: what went before, for the selection in replanning mode; without it nothing did. `offered_kinds`: the kinds of
+    task and the workflows that it may name.
     Unknown ids and scores under `threshold` (0 to 100) are dropped and recorded. A model that names no tool
     at all says that none is needed: an empty selection. Where everything named was dropped, that goes back once with
     the nearest names; a selection that cannot be used then leaves every tool that was offered, and says why.
@@ -55,7 +66,10 @@ async def select_tools(
     values = {
         "task": fence("task", task.description),
         "tools": fence("tools", tool_index(offered, limit=_INDEX_CHARS[style], effects=style != "small")),
-        "data": data_text(task, data, style),
+        "data": guided(
+            data_text(task, data, style),
+            joined(offered_text(offered_kinds, "selection", style), guidance_text(task, style)),
+        ),
     }
     if style != "small":
         values["threshold"] = f"{threshold:g}"
@@ -68,8 +82,9 @@ async def select_tools(
 
     def read(answer: Any) -> ToolSelectionCompleted:
         found, missed = _read(answer, names, threshold)
-        dropped.update(dict.fromkeys(found.dropped))
-        if found.dropped and not found.tools:
+        found, unknown = _chosen(found, offered_kinds)
+        dropped.update(dict.fromkeys((*found.dropped, *unknown)))
+        if found.dropped and not found.tools and found.workflow is None:
             nearest = names.nearest_to(task.description, missed)
             raise Violations([_nothing_left(found.dropped, nearest, threshold)])
         return found
@@ -80,7 +95,11 @@ async def select_tools(
             "selection",
             prompt,
             schema_name="tool_selection",
-            json_schema=selection_schema(style, [tool.id for tool in offered], again=again is not None),
+            json_schema=with_choice(
+                selection_schema(style, [tool.id for tool in offered], again=again is not None),
+                offered_kinds,
+                style,
+            ),
             read=read,
             alone=True,
             needed=("tools",),
@@ -99,6 +118,23 @@ async def select_tools(
     else:
         selected = selected.model_copy(update={"changes_summary": ""})
     return selected
+
+
+def _chosen(
+    found: ToolSelectionCompleted, offered: Offered
+) -> tuple[ToolSelectionCompleted, tuple[str, ...]]:
+    """The selection with the workflow that it names, and that there is none of that name."""
+    if not offered.workflows and not offered.scenes:
+        return found, ()
+    workflow = offered.workflow(found.workflow_id)
+    named = {
+        "task_type": offered.task_type(found.task_type),
+        "workflow": workflow,
+        "workflow_id": workflow.workflow_id if workflow is not None else None,
+    }
+    lost = found.workflow_id if workflow is None else None
+    unknown = (f"the workflow {lost[:200]!r} does not exist, or its tools are not here",) if lost else ()
+    return found.model_copy(update=named), unknown
 
 
 def _nothing_left(dropped: Sequence[str], nearest: Sequence[str], threshold: float) -> str:
@@ -135,12 +171,18 @@ def _read(answer: Any, names: ToolNames, threshold: float) -> tuple[ToolSelectio
         phase="tool_selection",
         tools=tuple(sorted(best.values(), key=lambda tool: -tool.score)),
         task_type=str(answer.get("task_type") or "default").strip() or "default",
-        workflow_id=workflow.strip() if isinstance(workflow, str) and workflow.strip() else None,
+        workflow_id=_word(workflow),
         reasoning=str(answer.get("reasoning") or ""),
         dropped=tuple(dropped),
         changes_summary=text(answer.get("changes_summary")),
     )
     return found, list(dropped.values())
+
+
+def _word(value: Any) -> str | None:
+    """A name, or None where the model wrote something that means none."""
+    text = value.strip() if isinstance(value, str) else ""
+    return None if text.lower() in ("", "none", "null", "n/a") else text
 
 
 def _past(again: Reselection, style: str) -> dict[str, str]:

@@ -1,10 +1,12 @@
-"""What there is beside tasks: tools, and how they have done."""
+"""What there is beside tasks: tools, how they have done, and the kinds of tasks."""
 
 from __future__ import annotations
 
+from replan.core.kinds.scene import ROLES, Scene
+from replan.core.kinds.workflow import Workflow
 from replan.errors import NoSuchPart
 from replan.ports import Tools
-from replan.run.access.views import ToolStatsView, ToolView
+from replan.run.access.views import SceneView, ToolStatsView, ToolView, WorkflowView
 from replan.run.service.tasks import Service
 
 
@@ -21,6 +23,30 @@ def tools(known: Tools) -> list[ToolView]:
         )
         for tool in known.specs()
     ]
+
+
+def workflow(found: Workflow, tools: Tools) -> WorkflowView:
+    return WorkflowView(
+        id=found.workflow_id,
+        description=found.description,
+        slots=found.slots,
+        required=found.required,
+        steps=len(found.steps),
+        tools=found.tools,
+        lacking=tuple(name for name in found.tools if tools.resolve(name) is None),
+        task_type=found.task_type,
+        built_in=found.built_in,
+        digest=found.digest,
+    )
+
+
+def scene(found: Scene) -> SceneView:
+    return SceneView(
+        task_type=found.task_type,
+        description=found.description,
+        guides=tuple(role for role in ROLES if found.guidance(role)),
+        digest=found.digest,
+    )
 
 
 async def tool_stats(service: Service, tool_id: str) -> ToolStatsView:

@@ -25,7 +25,7 @@ class Load(NamedTuple):
 class Driver(Protocol):
     """Drives tasks here, or hands them to workers."""
 
-    def request(self, wanted: SubmitRequest, *, tenant: str, by: str) -> Submission:
+    async def request(self, wanted: SubmitRequest, *, tenant: str, by: str) -> Submission:
         """The request as this service makes a task of it: its settings, tools and limits; `InputError` says what cannot be."""
         ...
 

@@ -47,6 +47,10 @@ class SubmitOptions(Body):
     """JSON Schema of the answer."""
     plan: Json | None = None
     """A plan to run, in place of one that is made."""
+    workflow: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    """A workflow to build the plan from, by its id."""
+    slots: Json = {}
+    """What its slots are filled with, by name."""
     queue: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     priority: Annotated[int, Field(ge=-(2**31), lt=2**31), Whole] | None = None
 

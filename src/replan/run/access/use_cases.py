@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
 
 from pydantic import SecretStr
 
@@ -46,6 +45,7 @@ from replan.run.access.views import (
     Page,
     PlanView,
     Preview,
+    SceneView,
     StepView,
     Submitted,
     TaskRow,
@@ -53,6 +53,7 @@ from replan.run.access.views import (
     ToolStatsView,
     ToolView,
     WaitingTask,
+    WorkflowView,
 )
 from replan.run.service.results import step_of
 from replan.run.service.submission import Submission
@@ -307,13 +308,17 @@ class UseCases:
         need(caller, "read")
         return await catalogue.tool_stats(self._service, tool_id)
 
-    async def workflows(self, caller: Caller) -> list[Any]:
+    async def workflows(self, caller: Caller) -> list[WorkflowView]:
+        """The plans that are written beforehand, by id."""
         need(caller, "read")
-        raise NotBuilt("there are no workflows yet")
+        known, tools = await self._service.parts.kinds.current(), self._service.parts.tools
+        return [catalogue.workflow(one, tools) for _, one in sorted(known.workflows.items())]
 
-    async def scenes(self, caller: Caller) -> list[Any]:
+    async def scenes(self, caller: Caller) -> list[SceneView]:
+        """The kinds of tasks for which there is guidance, by name."""
         need(caller, "read")
-        raise NotBuilt("there are no scenes yet")
+        known = await self._service.parts.kinds.current()
+        return [catalogue.scene(one) for _, one in sorted(known.scenes.items())]
 
     async def may_measure(self, caller: Caller) -> None:
         """`NotAllowed` to whoever is of a tenant: metrics tell of the tasks of all."""
@@ -342,7 +347,7 @@ class UseCases:
             earlier = await self._name(caller, context.previous_task_id, "run")
             context = context.model_copy(update={"previous_task_id": earlier})
             request = request.model_copy(update={"context": context})
-        return self._driver.request(request, tenant=caller.tenant, by=caller.who)
+        return await self._driver.request(request, tenant=caller.tenant, by=caller.who)
 
     @contextlib.asynccontextmanager
     async def _room(

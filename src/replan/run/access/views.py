@@ -167,6 +167,34 @@ class ToolStatsView(View):
     common_errors: tuple[tuple[str, int], ...] = ()
 
 
+class WorkflowView(View):
+    """A plan that is written beforehand."""
+
+    id: str
+    description: str
+    slots: dict[str, dict[str, Any]]
+    """JSON Schemas by name."""
+    required: tuple[str, ...] = ()
+    """Slots that have to be filled."""
+    steps: int
+    tools: tuple[str, ...]
+    lacking: tuple[str, ...] = ()
+    """Tools that it calls and that are not here."""
+    task_type: str = "default"
+    built_in: bool = False
+    digest: str = ""
+
+
+class SceneView(View):
+    """A kind of task for which there is guidance; the guidance itself is for the models."""
+
+    task_type: str
+    description: str
+    guides: tuple[str, ...]
+    """The roles to which it says something."""
+    digest: str = ""
+
+
 class Health(View):
     status: str = "healthy"
     timestamp: str

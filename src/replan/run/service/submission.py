@@ -8,6 +8,10 @@ from typing import Any, NamedTuple
 from replan.core.data.strict_json import NotStorable, storable, write_strictly
 from replan.core.data.validation import faults, schema_problem
 from replan.core.ids import task_id_problem
+from replan.core.kinds.building import Unwritable, build
+from replan.core.kinds.known import Known
+from replan.core.kinds.slots import filled, told
+from replan.core.kinds.workflow import UsedWorkflow
 from replan.core.limits.policy import Policy
 from replan.core.types import JsonObject
 from replan.errors import InputError
@@ -33,6 +37,43 @@ class Submission(NamedTuple):
     """Whose task it is, in a service."""
     by: str = ""
     """Who submits it, in a service."""
+    workflow: str | None = None
+    """The id of a workflow that its plan is to be built from."""
+    slots: JsonObject = {}
+    used: UsedWorkflow | None = None
+    """What its plan was built from."""
+
+
+def built(wanted: Submission, known: Known) -> Submission:
+    """The request with the plan that its workflow comes to; `InputError` where its slots do not fit."""
+    if wanted.workflow is None:
+        if wanted.slots:
+            raise InputError("slots are for a workflow: name it, too (`workflow`)")
+        return wanted
+    if wanted.plan is not None:
+        raise InputError("give a plan or a workflow, not both")
+    workflow = known.workflow(wanted.workflow)
+    json_size("slots", wanted.slots)
+    found = filled(workflow, wanted.slots)
+    lacking = [f"slot {name!r} has to be filled ({told(name, workflow)})" for name in found.missing]
+    if problems := [*found.problems, *lacking]:
+        raise InputError(f"workflow {workflow.workflow_id!r}: {'; '.join(problems)}")
+    try:
+        plan = build(workflow, found.values)
+    except Unwritable as error:
+        raise InputError(f"workflow {workflow.workflow_id!r}: {error}") from None
+    return wanted._replace(
+        plan={**plan, "reasoning": f"built from the workflow {workflow.workflow_id}"},
+        description=wanted.description if wanted.description.strip() else workflow.description,
+        workflow=None,
+        slots={},
+        used=UsedWorkflow(
+            workflow_id=workflow.workflow_id,
+            digest=workflow.digest,
+            slots=found.values,
+            task_type=workflow.task_type,
+        ),
+    )
 
 
 def check_submission(wanted: Submission) -> int:

@@ -39,7 +39,7 @@ from replan.run.service.people.callbacks import receive
 from replan.run.service.preview import plan_unstored
 from replan.run.service.results import part_at, part_of, result_of, step_of
 from replan.run.service.resumable import CannotGoOn, cannot_go_on, tools_missing, why_missing
-from replan.run.service.submission import Submission, check_submission
+from replan.run.service.submission import Submission, built, check_submission
 from replan.run.session.dependencies import Parts
 from replan.run.session.given import read_secret, source_of
 from replan.run.session.known_secrets import in_clear, known_to, places_of
@@ -58,6 +58,12 @@ class Service:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.overhearing = Overhearing(parts)
+
+    async def built(self, wanted: Submission) -> Submission:
+        """The request with the plan that its workflow comes to now, where it names one."""
+        if wanted.workflow is None and not wanted.slots:
+            return wanted
+        return built(wanted, await self.parts.kinds.current())
 
     async def submit(self, wanted: Submission, plan_bytes: int | None = None) -> tuple[str, bool]:
         """Store a task; its id, and whether it is new. Nothing is accepted before it is stored.
@@ -152,6 +158,7 @@ class Service:
             secrets={name: source_of(source) for name, source in wanted.secrets.items()},
             tenant=wanted.tenant,
             by=wanted.by,
+            workflow=wanted.used,
         )
         places = places_of(event, self.parts.tools)
         return event.model_copy(update={"secrets": {**dict.fromkeys(places, ""), **event.secrets}})

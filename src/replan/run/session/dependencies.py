@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from replan.core.kinds.known import NOTHING, Known
 from replan.core.plain_calls import Recorded
 from replan.core.secrets import KnownSecrets
 from replan.core.state.task import State, TaskName
 from replan.core.types import JsonObject, Role
-from replan.ports import Clock, Ids, Model, Question, Store, Tools
+from replan.ports import Clock, Ids, Kinds, Model, Question, Store, Tools
 from replan.run.session.answer_checks import AnswerChecks
 from replan.run.session.feed import Feed, UnderWay
 from replan.run.session.given import Given
@@ -50,6 +51,19 @@ class Leaving:
         self._told.remove(tell)
 
 
+class NoKinds:
+    """No scenes and no workflows."""
+
+    def at_hand(self) -> Known:
+        return NOTHING
+
+    def scenes_at_hand(self) -> Known:
+        return NOTHING
+
+    async def current(self) -> Known:
+        return NOTHING
+
+
 @dataclass(slots=True)
 class Parts:
     """The running parts of one Replan."""
@@ -84,6 +98,8 @@ class Parts:
     """Which calls need a person's yes by what is configured here: of this and of what a task says the stricter counts."""
     leaving: Leaving = field(default_factory=Leaving)
     """Whether this process is about to end."""
+    kinds: Kinds = field(default_factory=NoKinds)
+    """The scenes and workflows that there are."""
     taps: tuple[Tap, ...] = ()
     """Told what tasks that are driven here have recorded, once it is in the log."""
     ask: Callable[[str, str, Question], Awaitable[JsonObject | None]] | None = None

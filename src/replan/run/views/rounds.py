@@ -32,7 +32,7 @@ def round_view(run: Run, style: str) -> RoundView:
     outdated = state.recovery is not None and state.recovery.outdated
     judged = state.recovery.evaluation if outdated and state.recovery is not None else state.evaluation
     return RoundView(
-        task=view_of(run),
+        task=view_of(run, "reflection"),
         plan=state.plan,
         steps=history(run, Loaded()),
         evaluation=judged.evaluation if judged else None,
@@ -133,7 +133,7 @@ def replan_view(
     judged = known.evaluation if known and not started.continues else None
     used = state.ids_used()
     return ReplanView(
-        task=view_of(run),
+        task=view_of(run, "planning"),
         round=state.round,
         strategy="continue" if started.continues else started.strategy.type,
         reason=started.reason,

@@ -110,7 +110,7 @@ def failure_view(
     limit = run.state.policy.max_output_bytes
     chosen = {one.tool_id for one in run.state.selection.tools} if run.state.selection else set()
     return FailureView(
-        task=view_of(run, None if style == "small" else step),
+        task=view_of(run, "reflection", None if style == "small" else step),
         step=step.step,
         place=_place(step, slot, style),
         tool=tool,
@@ -258,7 +258,7 @@ def repair_view(
     assert state.plan is not None
     small = style == "small"
     return RepairView(
-        task=view_of(run, None if small else step),
+        task=view_of(run, "planning", None if small else step),
         plan=state.plan,
         begun=state.plan if small else state.begun,
         step=step.step,

@@ -15,7 +15,7 @@ from replan.core.references.refs import references
 from replan.core.state.human_input import lines
 from replan.core.state.progress import artifacts_of, files_of
 from replan.core.state.task import ONLY, CallState, State, StepState
-from replan.core.types import JsonObject, StepId, ToolSpec
+from replan.core.types import JsonObject, Role, StepId, ToolSpec
 from replan.reasoning.prompting.view import CallReport, StepReport, TaskView
 from replan.run.following.wanted import PREVIOUS, SESSION
 from replan.run.session.context import Run
@@ -25,8 +25,8 @@ _MOST_FILES = 5
 """Files of one step of which prompts tell more than the name."""
 
 
-def view_of(run: Run, step: StepState | None = None) -> TaskView:
-    """The task; for a prompt about one `step` without what steps beside it happen to have added."""
+def view_of(run: Run, role: Role, step: StepState | None = None) -> TaskView:
+    """The task, with the guidance for this role; for a prompt about one `step` without what steps beside it happen to have added."""
     state, followed = run.state, run.state.following
     return TaskView(
         description=state.description,
@@ -35,6 +35,7 @@ def view_of(run: Run, step: StepState | None = None) -> TaskView:
         today=datetime.fromtimestamp(run.parts.clock.now(), UTC).date().isoformat(),
         output_schema=state.policy.output_schema,
         given=state.given,
+        guidance=state.scene.guidance(role) if state.scene is not None else "",
         people=lines(state.recovery.said) if state.recovery is not None else (),
         previous=followed.tasks if followed is not None else (),
         more_previous=followed.more if followed is not None else 0,
@@ -45,6 +46,8 @@ def view_of(run: Run, step: StepState | None = None) -> TaskView:
 def _context(state: State) -> JsonObject:
     """Without the ids of what is told in words: they say nothing, and are others each time."""
     given = state.submitted.context if state.submitted else {}
+    if (used := state.workflow) is not None:
+        given = {**given, "workflow": {"id": used.workflow_id, "slots": used.slots}}
     if state.following is None:
         return given
     return {name: value for name, value in given.items() if name not in (PREVIOUS, SESSION)}

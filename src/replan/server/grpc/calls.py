@@ -191,11 +191,11 @@ async def _tool_stats(here: Shared, caller: Caller, message: Any) -> Any:
 
 
 async def _workflows(here: Shared, caller: Caller, message: Any) -> Any:
-    return {"items": await here.use_cases.workflows(caller)}
+    return {"items": [one.model_dump(mode="json") for one in await here.use_cases.workflows(caller)]}
 
 
 async def _scenes(here: Shared, caller: Caller, message: Any) -> Any:
-    return {"items": await here.use_cases.scenes(caller)}
+    return {"items": [one.model_dump(mode="json") for one in await here.use_cases.scenes(caller)]}
 
 
 UNARY: Mapping[str, Unary] = {

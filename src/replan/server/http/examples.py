@@ -123,7 +123,15 @@ ANSWERS: dict[str, Any] = {
         "tool_id": "weather", "source": "tools", "calls": 204, "success_rate": 0.98, "p50_secs": 0.4, "p95_secs": 1.1,
         "common_errors": [["timed out", 3]],
     },
-    "workflows": [], "scenes": [],
+    "workflows": [{
+        "id": "city-report", "description": "Look up a city and send what was found", "required": ["city"], "steps": 2,
+        "slots": {"city": {"type": "string"}}, "tools": ["weather"], "lacking": [], "task_type": "report", "built_in": False,
+        "digest": "6f1ed002ab5595859014ebf0951522d9",
+    }],
+    "scenes": [{
+        "task_type": "report", "description": "Something is to be reported", "guides": ["planning", "evaluation"],
+        "digest": "c4ca4238a0b923820dcc509a6f75849b",
+    }],
     "health": {"status": "healthy", "timestamp": "2026-11-29T22:02:27.368Z"},
     "ready": {"ready": True, "dependencies": [{"name": "store", "ready": True, "detail": ""}]},
 }  # fmt: skip

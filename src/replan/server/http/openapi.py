@@ -53,7 +53,7 @@ _DETAILS = {
     "task-not-done": "task 'task_01J' has not ended (running): wait for its result (`?wait=SECS`), or watch its events",
     "answered-before": "approval 'a1' is for another call than the one that was shown: look at it again",
     "too-many": "1000 tasks wait for a place here, and no more may: try again later",
-    "not-built": "there are no workflows yet",
+    "not-built": "a step cannot be skipped by a person yet",
     "leaving": "the service is about to end: try again in a moment",
     "body-too-large": "the body has more than 2097152 bytes, which is the most that is taken",
     "wrong-media-type": "the content type is 'text/plain'; send JSON, with `Content-Type: application/json`",

@@ -24,12 +24,14 @@ from replan.run.access.views import (
     OutputPiece,
     Page,
     Preview,
+    SceneView,
     StepView,
     Submitted,
     TaskRow,
     TaskView,
     ToolView,
     WaitingTask,
+    WorkflowView,
 )
 from replan.server.mcp import messages as m
 from replan.server.shared import Shared
@@ -154,6 +156,14 @@ async def _tools(here: Shared, caller: Caller, given: m.Nothing) -> m.Listed[Too
     return m.Listed[ToolView](items=await here.use_cases.tools(caller))
 
 
+async def _workflows(here: Shared, caller: Caller, given: m.Nothing) -> m.Listed[WorkflowView]:
+    return m.Listed[WorkflowView](items=await here.use_cases.workflows(caller))
+
+
+async def _scenes(here: Shared, caller: Caller, given: m.Nothing) -> m.Listed[SceneView]:
+    return m.Listed[SceneView](items=await here.use_cases.scenes(caller))
+
+
 OFFERED: dict[str, Offered] = {
     "run_task": Offered(
         "Do a task with the tools of this service: it is planned, checked, carried out, judged and repaired. Waits for its end, for a "
@@ -234,6 +244,13 @@ OFFERED: dict[str, Offered] = {
     ),
     "list_tools": Offered(
         "The tools that tasks may use here.", m.Nothing, m.Listed[ToolView], "read", _tools, reads=True
+    ),
+    "list_workflows": Offered(
+        "Plans that are written beforehand, with the slots that they have. One is run by a task with `options`: its `workflow` and `slots`.",
+        m.Nothing, m.Listed[WorkflowView], "read", _workflows, reads=True,
+    ),
+    "list_scenes": Offered(
+        "The kinds of tasks for which there is guidance here.", m.Nothing, m.Listed[SceneView], "read", _scenes, reads=True
     ),
 }  # fmt: skip
 """By name."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path
 from starlette.responses import Response
 
-from replan.run.access.views import Page, ToolStatsView, ToolView, WaitingTask
+from replan.run.access.views import Page, SceneView, ToolStatsView, ToolView, WaitingTask, WorkflowView
 from replan.server.http.calls import Call, calls_about, listed, shown
 from replan.server.http.openapi import problems
 from replan.server.http.routes import parameters as p
@@ -33,13 +33,13 @@ async def tool_stats(call: Call, tool_id: Annotated[str, Path(max_length=500)]) 
     return shown(await call.cases.tool_stats(call.caller, tool_id))
 
 
-@router.get("/workflows", response_model=list[dict[str, Any]], responses=problems("not-built"))
+@router.get("/workflows", response_model=list[WorkflowView], responses=problems())
 async def workflows(call: Call) -> Response:
-    """Plans that are kept under a name."""
+    """Plans that are written beforehand; one is run by `options.workflow` and `options.slots` of a new task."""
     return listed(await call.cases.workflows(call.caller))
 
 
-@router.get("/scenes", response_model=list[dict[str, Any]], responses=problems("not-built"))
+@router.get("/scenes", response_model=list[SceneView], responses=problems())
 async def scenes(call: Call) -> Response:
-    """Kinds of tasks that are treated alike."""
+    """Kinds of tasks for which there is guidance."""
     return listed(await call.cases.scenes(call.caller))

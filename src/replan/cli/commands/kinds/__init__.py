@@ -1,0 +1,1 @@
+"""`replan scenes` and `replan workflows`: what there is of them, and whether their files are right."""

@@ -1,0 +1,1 @@
+"""Kinds of tasks: guidance for them (scenes), and plans that people have written beforehand (workflows)."""

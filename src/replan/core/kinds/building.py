@@ -1,0 +1,224 @@
+"""The plan that a workflow comes to once its slots are filled.
+
+What a slot is filled with is data: it is written so that the plan reads it as itself, whatever is in it. It can become no
+reference, no name of a tool, and no part of a condition but a value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from replan.core.kinds.workflow import Workflow
+from replan.core.references.meter import PathError
+from replan.core.references.paths import check_path, select
+from replan.core.references.refs import ID, Reference, changed, escape, is_plain, parse, references, whole
+from replan.core.types import JsonObject
+
+SLOTS = "slots"
+"""What references to slots begin with."""
+TEXTS = ("for_each", "when")
+"""The fields of a step, beside its parameters, in which slots may stand."""
+
+
+class SlotRef(NamedTuple):
+    """A reference to a slot, or to a part of what it is filled with."""
+
+    name: str
+    path: str = ""
+    problem: str = ""
+
+
+class NotGiven(Exception):
+    """A slot that may stay empty, and did."""
+
+
+class Unwritable(Exception):
+    """What a slot is filled with cannot stand where the workflow puts it."""
+
+
+Value = Callable[[SlotRef], Any]
+"""What a slot is filled with; `NotGiven` if with nothing."""
+
+
+def slot_of(ref: Reference) -> SlotRef | None:
+    """The slot that a reference names; None if it is no reference to a slot."""
+    return _slot(ref.raw) if ref.head == SLOTS else None
+
+
+def _slot(raw: str) -> SlotRef | None:
+    inner = raw[2 : -1 if raw.startswith("$") else -2].strip()
+    found = ID.match(inner)
+    if found is None or found.group() != SLOTS:
+        return None
+    rest = inner[found.end() :].strip()
+    named = ID.match(rest[1:].strip()) if rest.startswith(".") else None
+    if named is None:
+        return SlotRef("", "", f"{raw[:80]}: a slot is written ${{slots.NAME}}")
+    path = rest[1:].strip()[named.end() :].strip()
+    if path.startswith("."):
+        path = path[1:].strip()
+    elif path and not path.startswith("["):
+        return SlotRef(
+            named.group(), "", f"{raw[:80]}: what follows a slot is a path, as in ${{slots.NAME.field}}"
+        )
+    problem = check_path(path) if path else ""
+    return SlotRef(named.group(), path, f"{raw[:80]}: {problem}" if problem else "")
+
+
+def slots_in(value: Any) -> list[SlotRef]:
+    """Every reference to a slot in a value, in keys too."""
+    return [found for ref in references(value) if (found := slot_of(ref)) is not None]
+
+
+def build(workflow: Workflow, slots: Mapping[str, Any]) -> JsonObject:
+    """The plan with these values, in the form in which plans are given; `Unwritable` where one cannot stand where it should."""
+
+    def value(ref: SlotRef) -> Any:
+        if ref.name not in slots:
+            raise NotGiven
+        if not ref.path:
+            return slots[ref.name]
+        try:
+            return select(ref.path, slots[ref.name])
+        except PathError as error:
+            raise Unwritable(f"slot {ref.name!r}: {ref.path}: {error}") from None
+
+    return {"steps": [with_slots(step, value) for step in workflow.steps]}
+
+
+def with_slots(step: JsonObject, value: Value) -> JsonObject:
+    """One step with its slots filled in."""
+    made = dict(step)
+    where = f"step {step.get('step_id')!r}"
+    try:
+        if "parameters" in step:
+            made["parameters"] = _filled(step["parameters"], value)
+        if isinstance(step.get("actions"), list):
+            made["actions"] = [
+                {**one, "parameters": _filled(one.get("parameters") or {}, value)} for one in step["actions"]
+            ]
+        if "when" in step:
+            made["when"] = changed(str(step["when"]), lambda raw: _literal(raw, value))
+        if "for_each" in step:
+            made["for_each"] = _items(step["for_each"], value)
+    except Unwritable as error:
+        raise Unwritable(f"{where}: {error}") from None
+    return made
+
+
+def _filled(item: Any, value: Value) -> Any:
+    """A parameter, or what is in one. What is nothing but a slot that was not filled is left out."""
+    if isinstance(item, dict):
+        kept = ((key, part) for key, part in item.items() if not _is_empty(part, value))
+        return {key: _filled(part, value) for key, part in kept}
+    if isinstance(item, list):
+        return [_filled(part, value) for part in item if not _is_empty(part, value)]
+    return _text(item, value) if isinstance(item, str) else item
+
+
+def _is_empty(item: Any, value: Value) -> bool:
+    alone = whole(item) if isinstance(item, str) else None
+    ref = slot_of(alone) if alone is not None else None
+    if ref is None:
+        return False
+    try:
+        value(ref)
+    except NotGiven:
+        return True
+    return False
+
+
+def _text(text: str, value: Value) -> Any:
+    if is_plain(text):
+        return text
+    parts = parse(text)
+    refs = [slot_of(part) if isinstance(part, Reference) else None for part in parts]
+    if not any(refs):
+        return text
+    if len(parts) == 1 and refs[0] is not None:
+        return as_text(value(refs[0]))
+    wanted: list[str | Reference] = []
+    for part, ref in zip(parts, refs, strict=True):
+        piece: str | Reference = part
+        if ref is not None:
+            try:
+                piece = _in_text(value(ref))
+            except NotGiven:
+                piece = ""
+        if isinstance(piece, str) and wanted and isinstance(wanted[-1], str):
+            wanted[-1] += piece
+        elif piece != "":
+            wanted.append(piece)
+    return _written(wanted)
+
+
+def _in_text(found: Any) -> str:
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+
+def _written(wanted: list[str | Reference]) -> str:
+    """The text that is read as these pieces and nothing else."""
+    written = "".join(escape(piece) if isinstance(piece, str) else _reference(piece) for piece in wanted)
+    if [_meant(part) for part in parse(written)] != [_meant(piece) for piece in wanted]:
+        raise Unwritable(
+            "what a slot is filled with has braces, or ends in `$`, in one text with a reference, and would change what that means: "
+            "fill it otherwise, or give the two parameters of their own"
+        )
+    return written
+
+
+def _reference(ref: Reference) -> str:
+    """In the form before which a brace may stand."""
+    return ref.raw if ref.raw.startswith("$") else "${" + ref.raw[2:-2].strip() + "}"
+
+
+def _meant(part: str | Reference) -> Any:
+    return part if isinstance(part, str) else (part.head, part.action, part.path, part.problem == "")
+
+
+def as_text(value: Any) -> Any:
+    """The value as a plan holds it: nothing in it refers to anything, its keys neither."""
+    if isinstance(value, str):
+        return escape(value)
+    if isinstance(value, dict):
+        return {escape(str(key)): as_text(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_text(part) for part in value]
+    return value
+
+
+def _literal(raw: str, value: Value) -> str:
+    """A slot in a condition, as a literal of JMESPath; what is no slot stays."""
+    ref = _slot(raw)
+    if ref is None:
+        return raw
+    try:
+        found = value(ref)
+    except NotGiven:
+        found = None
+    text = json.dumps(found)  # the signs that mean something to conditions stand within its texts alone
+    for sign, written in _WRITTEN.items():
+        text = text.replace(sign, written)
+    return f"`{text}`"
+
+
+_WRITTEN = {"`": "\\u0060", "$": "\\u0024", "{{": "{\\u007b"}
+
+
+def _items(given: Any, value: Value) -> Any:
+    """A list that a slot gives; else as it is written, with slots in the items of a list filled in."""
+    if isinstance(given, list):
+        return _filled(given, value)
+    alone = whole(given) if isinstance(given, str) else None
+    ref = slot_of(alone) if alone is not None else None
+    if ref is None:
+        return given
+    try:
+        found = value(ref)
+    except NotGiven:
+        return []
+    if not isinstance(found, list):
+        raise Unwritable(f"`for_each` needs a list, and slot {ref.name!r} is none")
+    return as_text(found)

@@ -1,0 +1,1 @@
+"""Scenes and workflows in files: found, read, checked, and read again once they have changed."""

@@ -1,0 +1,166 @@
+"""What the slots of a workflow are filled with for a task: asked of a model, held against their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from replan.core.kinds.slots import filled, told
+from replan.core.kinds.workflow import Workflow
+from replan.core.plan.placeholders import placeholders
+from replan.core.types import JsonObject, ToolSpec
+from replan.core.words import kind_of, one_line
+from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
+from replan.reasoning.prompting.describe import data_text, task_data, today_text
+from replan.reasoning.prompting.history import shorten
+from replan.reasoning.prompting.inlined import inline
+from replan.reasoning.prompting.offered import guided
+from replan.reasoning.prompting.prompts import fence, load
+from replan.reasoning.prompting.recovery_text import guidance_text
+from replan.reasoning.prompting.schemas import closed
+from replan.reasoning.prompting.view import TaskView
+
+_DATA_CHARS = {"standard": 12_000, "small": 1_500}
+_DESCRIPTION = 400
+
+
+class Filling(NamedTuple):
+    """What was answered: the slots, or why they cannot be filled."""
+
+    values: JsonObject
+    missing: tuple[str, ...] = ()
+    """Slots that have to be filled, and whose values stand nowhere."""
+    question: str = ""
+    """What a person has to say first."""
+    cannot: str = ""
+    """The workflow is not what the task asks for."""
+    corrections: int = 0
+
+
+async def fill_slots(
+    talk: Talk,
+    task: TaskView,
+    workflow: Workflow,
+    *,
+    check: Callable[[JsonObject], Sequence[str]],
+    commits: bool,
+    on_rejected: Callable[[tuple[str, ...], int], None],
+) -> Filling:
+    """Ask for the slots, once more where the answer cannot be used; `AnswerInvalid` where that does not help.
+
+    `check`: what is wrong with the plan that these values come to. `commits`: whether something is done by that.
+    """
+    style = talk.style
+    refused = 0
+
+    def note(problems: tuple[str, ...], attempt: int) -> None:
+        nonlocal refused
+        refused = attempt
+        on_rejected(problems, attempt)
+
+    def read(answer: Any) -> Filling:
+        found = _read(answer, workflow, task, small=style == "small")
+        if not (found.missing or found.cannot) and (problems := check(found.values)):
+            raise Violations(problems)
+        return found
+
+    data = data_text(task, task_data(task, limit=_DATA_CHARS[style]), style)
+    guidance = guidance_text(task, style)
+    values = {
+        "task": fence("task", task.description),
+        "today": today_text(task, style),
+        "workflow": _told(workflow, style),
+        "data": guided(data, guidance) if style == "small" else data,
+    }
+    if style != "small":
+        values["guidance"] = guidance
+    found = await ask_typed(
+        talk,
+        "planning",
+        load("slots", style).render(**values),
+        schema_name="workflow_slots",
+        json_schema=_schema(workflow, style),
+        read=read,
+        needed=("slots",),
+        instead=("cannot", "ask_first", "missing"),
+        alone=True,
+        commits=lambda filling: commits and not (filling.missing or filling.cannot),
+        on_rejected=note,
+    )
+    return found._replace(corrections=refused)
+
+
+def _told(workflow: Workflow, style: str) -> str:
+    lines = [
+        f"{told(name, workflow)}{_about(schema) if style != 'small' else ''}"
+        for name, schema in workflow.slots.items()
+    ]
+    if style == "small":
+        return "\n".join([one_line(workflow.description), *lines])
+    listed = "\n".join(f"- {line}" for line in lines) or "(it has none)"
+    return f"# The plan\n\n{workflow.workflow_id}: {workflow.description}\n\nIts slots (with ? such as may be left out):\n{listed}"
+
+
+def _about(schema: JsonObject) -> str:
+    said = schema.get("description")
+    return f": {shorten(one_line(said), _DESCRIPTION)}" if isinstance(said, str) and said.strip() else ""
+
+
+def _schema(workflow: Workflow, style: str) -> JsonObject:
+    slots = {name: dict(inline(schema)) for name, schema in workflow.slots.items()}
+    if style == "small":
+        return closed(
+            {"slots": closed({name: {"anyOf": [one, {"type": "null"}]} for name, one in slots.items()})}
+        )
+    missing: JsonObject = {"type": "array", "items": {"enum": list(slots)} if slots else {"type": "string"}}
+    return {
+        "type": "object",
+        "properties": {
+            "reasoning": {"type": "string"},
+            "slots": {"type": "object", "properties": slots, "additionalProperties": False},
+            "missing": missing,
+            "ask_first": {"type": "string", "description": "what a person has to say first"},
+            "cannot": {"type": "string", "description": "why this plan is not what the task asks for"},
+        },
+        "required": ["slots"],
+    }
+
+
+def _read(answer: Any, workflow: Workflow, task: TaskView, *, small: bool) -> Filling:
+    given = answer.get("slots") or {}
+    if not isinstance(given, dict):
+        raise Violations([f"`slots` is an object with a value under each name, not {kind_of(given)}"])
+    question, cannot = _text(answer.get("ask_first")), _text(answer.get("cannot"))
+    if cannot and not question:
+        return Filling({}, cannot=cannot)
+    named = answer.get("missing") or []
+    owned = [str(name) for name in named] if isinstance(named, list) else [str(named)]
+    found = filled(workflow, given)
+    problems = [
+        problem for problem in found.problems if not any(f"slot {name!r}:" in problem for name in owned)
+    ]
+    lacking = tuple(dict.fromkeys([*found.missing, *(name for name in owned if name in workflow.required)]))
+    if lacking and not problems and (small or owned or question):
+        return Filling(found.values, missing=lacking, question=question)
+    problems += [
+        f"slot {name!r} has to be filled ({told(name, workflow)}); where its value stands nowhere, name it in `missing`, and write the "
+        "question in `ask_first`"
+        for name in found.missing
+    ]
+    if question and not problems:
+        problems.append(
+            "it asks a question (`ask_first`) and lacks nothing: name in `missing` what it asks about, or leave it out"
+        )
+    stands = f"{task.description} {task.metadata} {task.people}"
+    slots = ToolSpec(id=workflow.workflow_id, parameters={"type": "object", "properties": workflow.slots})
+    problems += [
+        f"slot {place.lstrip('/')}: {piece!r} is a placeholder and no value"
+        for place, piece in placeholders(slots, found.values, lambda piece: piece in stands)
+    ]
+    if problems:
+        raise Violations(problems)
+    return Filling(found.values)
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""

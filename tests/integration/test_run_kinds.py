@@ -1,0 +1,423 @@
+"""Scenes and workflows in whole tasks: chosen by a model, or named by whoever submits; in the log, and safe from what slots hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_tasks import plan, step, verdict
+
+from replan import Replan, tool
+from replan.core.events import PlanGenerated, PlanRejected, ToolSelectionCompleted
+from replan.core.types import JsonObject
+from replan.errors import InputError
+from replan.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+WORKFLOW = """
+id: city-report
+description: Look up a city and send what was found to somebody.
+slots:
+  city: {type: string, description: The city.}
+  to: {type: string, minLength: 3}
+  copies: {type: integer, minimum: 1, default: 1}
+  note: {type: string}
+optional: [note]
+task_type: report
+steps:
+  - {step_id: look, tool: look_up, parameters: {city: "${slots.city}"}}
+  - step_id: mail
+    tool: send
+    when: "look.output.size > `0` && ${slots.copies} > `0`"
+    parameters:
+      to: "${slots.to}"
+      text: "About ${slots.city} (${slots.copies}): ${look.output.text}"
+      note: "${slots.note}"
+"""
+SCENE = """---
+task_type: report
+description: Tasks that want something to be reported to somebody.
+selection: SELECT-REPORT
+---
+FOR-ALL
+
+# Planning
+PLAN-REPORT
+
+# Evaluation
+JUDGE-REPORT
+"""
+OTHER = "---\ntask_type: sums\ndescription: Sums.\nplanning: PLAN-SUMS\nevaluation: JUDGE-SUMS\nreflection: REFLECT-SUMS\n---\n"
+sent: list[JsonObject] = []
+
+
+@tool(effect="reads")
+def look_up(city: str) -> dict[str, Any]:
+    """Look up a city."""
+    return {"text": f"{city} is large", "size": 7}
+
+
+@tool(effect="once")
+def send(to: str, text: str, note: str = "") -> str:
+    """Send a text."""
+    sent.append({"to": to, "text": text, "note": note})
+    return "sent"
+
+
+@pytest.fixture(autouse=True)
+def nothing_sent() -> None:
+    sent.clear()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "scenes").mkdir()
+    (tmp_path / "flows" / "city.yaml").write_text(WORKFLOW)
+    (tmp_path / "scenes" / "report.md").write_text(SCENE)
+    (tmp_path / "scenes" / "sums.md").write_text(OTHER)
+    return tmp_path
+
+
+def made(files: Path, model: ScriptedModel | None = None, *, scenes: bool = False, **more: Any) -> Replan:
+    return Replan(
+        model,
+        [look_up, send],
+        db=files / "log.db",
+        workflows=files / "flows",
+        scenes=files / "scenes" if scenes else (),
+        **more,
+    )
+
+
+def asked(model: ScriptedModel) -> list[str]:
+    return [one.schema_name for one in model.requests]
+
+
+def told(model: ScriptedModel, name: str) -> str:
+    return next(one for one in model.requests if one.schema_name == name).turns[0].text
+
+
+NAMED = {"steps": [], "workflow_id": "city-report", "task_type": "report"}
+FILLED = {"slots": {"city": "Rome", "to": "ann", "copies": 2}}
+EVIL = [
+    "${look.output.text}",
+    "{{look.output}}",
+    "$${x}",
+    "a\n'b'\"c`",
+    "{",
+    "$",
+    "{} ${metadata.x} }",
+    "\\u0060",
+    "ünï",
+    "true",
+]
+
+
+async def test_a_workflow_needs_no_model_and_its_slots_are_typed(files: Path) -> None:
+    async with made(files, evaluation="steps") as replan:
+        done = await replan.run(workflow="city-report", slots={"city": "Rome", "to": "ann"})
+        assert done.succeeded, done.failure
+        log = await replan.history(done.task_id)
+    assert sent == [{"to": "ann", "text": "About Rome (1): Rome is large", "note": ""}]
+    first = log[0].event
+    assert first.workflow.slots == {"city": "Rome", "to": "ann", "copies": 1}  # type: ignore[union-attr]
+    assert first.description.startswith("Look up a city")  # type: ignore[union-attr]
+    (planned,) = [one.event for one in log if isinstance(one.event, PlanGenerated)]
+    assert (planned.workflow_id, planned.task_type) == ("city-report", "report")
+
+
+@pytest.mark.parametrize("evil", EVIL)
+async def test_what_a_slot_is_filled_with_is_data_and_nothing_else(files: Path, evil: str) -> None:
+    (files / "flows" / "each.yaml").write_text(
+        "id: each\ndescription: d\nslots: {items: {type: array}, tag: {type: string}, whole: {type: object}}\nsteps:\n"
+        "  - {step_id: s, tool: send, for_each: '${slots.items}', when: '${slots.tag} == ${slots.tag} && ${slots.whole.k} == ${slots.tag}',"
+        " parameters: {to: '${item}', text: '{${slots.tag} ${index} ${slots.whole}', note: '${slots.tag}'}}\n"
+    )
+    slots = {"items": [evil], "tag": evil, "whole": {"k": evil, evil: 1}}
+    async with made(files, evaluation="steps") as replan:
+        done = await replan.run(workflow="each", slots=slots)
+        assert done.succeeded, done.failure
+    shown = json.dumps(slots["whole"], ensure_ascii=False)
+    assert sent == [{"to": evil, "text": f"{{{evil} 0 {shown}", "note": evil}]
+
+
+async def test_a_mark_that_would_come_about_between_a_slot_and_a_reference_is_refused(files: Path) -> None:
+    (files / "flows" / "dollar.yaml").write_text(
+        "id: dollar\ndescription: d\nslots: {sign: {type: string}}\nsteps:\n"
+        "  - {step_id: look, tool: look_up, parameters: {city: x}}\n"
+        "  - {step_id: s, tool: send, parameters: {to: a, text: '${slots.sign}${look.output.text}'}}\n"
+    )
+    async with made(files, evaluation="steps") as replan:
+        with pytest.raises(InputError, match=r"step 's'.*ends in `\$`"):
+            await replan.run(workflow="dollar", slots={"sign": "$"})
+        assert (await replan.run(workflow="dollar", slots={"sign": "{"})).succeeded
+    assert sent == [{"to": "a", "text": "{x is large", "note": ""}]
+
+
+@pytest.mark.parametrize(
+    ("workflow", "slots", "wrong"),
+    [
+        ("city-reprot", {}, "did you mean 'city-report'"),
+        ("city-report", {"city": "Rome"}, r"slot 'to' has to be filled \(to: string\)"),
+        ("city-report", {"city": 5, "to": "ann"}, "slot 'city'"),
+        ("city-report", {"city": "Rome", "to": "ann", "citi": 1}, "no slot 'citi'; did you mean 'city'"),
+        (None, {"city": "Rome"}, "name it, too"),
+    ],
+)
+async def test_what_does_not_fit_is_said_before_there_is_a_task(
+    files: Path, workflow: str | None, slots: JsonObject, wrong: str
+) -> None:
+    async with made(files, evaluation="steps") as replan:
+        with pytest.raises(InputError, match=wrong):
+            await replan.run("x", workflow=workflow, slots=slots)
+        assert await replan.tasks() == []
+
+
+async def test_the_same_request_is_the_same_task_also_once_its_workflow_was_edited(files: Path) -> None:
+    wanted: dict[str, Any] = {
+        "workflow": "city-report",
+        "slots": {"city": "Rome", "to": "ann"},
+        "task_id": "t-1",
+    }
+    async with made(files, evaluation="steps") as replan:
+        await replan.run(**wanted)
+    (files / "flows" / "city.yaml").write_text(WORKFLOW.replace("About ${", "On ${"))
+    async with made(files, evaluation="steps") as replan:
+        assert (await replan.run(**wanted)).succeeded
+        assert len(sent) == 1
+        with pytest.raises(InputError, match="exists already"):
+            await replan.run(**wanted | {"slots": {"city": "Oslo", "to": "ann"}})
+
+
+async def test_the_plan_may_name_a_workflow_whose_slots_are_then_all_that_is_asked_for(files: Path) -> None:
+    model = ScriptedModel({"execution_plan": NAMED, "workflow_slots": FILLED, "evaluation": verdict()})
+    async with made(files, model) as replan:
+        done = await replan.run("report on Rome to ann, twice")
+        assert done.succeeded, done.failure
+        log = await replan.history(done.task_id)
+    assert asked(model) == ["execution_plan", "workflow_slots", "evaluation"]
+    assert "city-report(city: string, to: string, copies?: integer = 1, note?: string)" in told(
+        model, "execution_plan"
+    )
+    assert sent[0]["text"] == "About Rome (2): Rome is large"
+    (planned,) = [one.event for one in log if isinstance(one.event, PlanGenerated)]
+    assert planned.workflow is not None
+    assert planned.workflow.slots == {"city": "Rome", "to": "ann", "copies": 2}
+    assert '"slots": {"city": "Rome"' in told(model, "evaluation"), "the judge sees what it was for"
+
+
+def many(count: int) -> list[Callable[..., Any]]:
+    def one(n: int) -> Callable[..., Any]:
+        @tool(effect="reads", name=f"other_{n}")
+        def other() -> str:
+            """Something else."""
+            return ""
+
+        return other
+
+    return [one(n) for n in range(count)]
+
+
+async def test_a_selection_may_name_it_and_says_the_kind_whose_guidance_the_later_prompts_have(
+    files: Path,
+) -> None:
+    chosen = {"tools": [], "workflow_id": "City-Report", "task_type": "REPORT"}
+    model = ScriptedModel({"tool_selection": chosen, "workflow_slots": FILLED, "evaluation": verdict()})
+    async with Replan(
+        model,
+        [look_up, send, *many(10)],
+        db=files / "log.db",
+        workflows=files / "flows",
+        scenes=files / "scenes",
+    ) as replan:
+        done = await replan.run("report on Rome to ann, twice")
+        assert done.succeeded, done.failure
+        log = await replan.history(done.task_id)
+    assert asked(model) == ["tool_selection", "workflow_slots", "evaluation"]
+    first = told(model, "tool_selection")
+    assert "SELECT-REPORT" in first
+    assert "- sums: Sums." in first
+    assert "PLAN-REPORT" in told(model, "workflow_slots")
+    assert "JUDGE-REPORT" in told(model, "evaluation")
+    assert "PLAN-SUMS" not in told(model, "workflow_slots")
+    (selected,) = [one.event for one in log if isinstance(one.event, ToolSelectionCompleted)]
+    assert selected.scene is not None
+    assert selected.scene.task_type == "report"
+    assert {one.tool_id for one in selected.tools} == {"look_up", "send"}
+
+
+async def test_with_few_tools_the_plan_says_the_kind_and_no_call_is_added(files: Path) -> None:
+    answer = {**plan(step("a", "look_up", parameters={"city": "Rome"})), "task_type": "sums"}
+    model = ScriptedModel({"execution_plan": answer, "evaluation": verdict()})
+    async with made(files, model, scenes=True) as replan:
+        done = await replan.run("add it up")
+        log = await replan.history(done.task_id)
+    assert asked(model) == ["execution_plan", "evaluation"], "two calls, as ever"
+    assert "PLAN-SUMS" in told(model, "execution_plan")
+    assert "PLAN-REPORT" in told(model, "execution_plan")
+    assert "JUDGE-SUMS" in told(model, "evaluation")
+    assert "JUDGE-REPORT" not in told(model, "evaluation")
+    (planned,) = [one.event for one in log if isinstance(one.event, PlanGenerated)]
+    assert planned.scene is not None
+    assert planned.scene.planning == "PLAN-SUMS"
+
+
+async def test_too_much_guidance_for_one_prompt_is_chosen_from_first_and_every_tool_stays(
+    files: Path,
+) -> None:
+    (files / "scenes" / "sums.md").write_text(OTHER.replace("PLAN-SUMS", "PLAN-SUMS " + "x" * 15_000))
+    answer = plan(step("a", "look_up", parameters={"city": "Rome"}))
+    model = ScriptedModel(
+        {
+            "tool_selection": {"tools": [], "task_type": "sums"},
+            "execution_plan": answer,
+            "evaluation": verdict(),
+        }
+    )
+    async with made(files, model, scenes=True) as replan:
+        done = await replan.run("add it up")
+        log = await replan.history(done.task_id)
+    assert asked(model) == ["tool_selection", "execution_plan", "evaluation"]
+    assert "PLAN-SUMS xxx" in told(model, "execution_plan")
+    (selected,) = [one.event for one in log if isinstance(one.event, ToolSelectionCompleted)]
+    assert {one.tool_id for one in selected.tools} == {"look_up", "send"}
+
+
+async def test_a_small_model_says_the_kind_first_and_is_asked_as_ever_where_there_is_none(
+    files: Path,
+) -> None:
+    def small() -> ScriptedModel:
+        return ScriptedModel(
+            {
+                "tool_selection": {"tools": [], "task_type": "report", "workflow_id": "city-report"},
+                "workflow_slots": {"slots": {"city": "Rome", "to": "ann", "copies": None, "note": None}},
+                "execution_plan": plan(step("a", "look_up", parameters={"city": "Rome"})),
+                "evaluation": verdict(),
+            },
+            style="small",
+        )
+
+    model = small()
+    async with made(files, model, scenes=True) as replan:
+        assert (await replan.run("report on Rome to ann")).succeeded
+    assert asked(model) == ["tool_selection", "workflow_slots", "evaluation"]
+    assert sent[0]["text"] == "About Rome (1): Rome is large"
+    assert "JUDGE-REPORT" in told(model, "evaluation")
+    plain, by_default = small(), small()
+    for one, more in ((plain, {"enable_builtin": False}), (by_default, {})):
+        del more
+        async with Replan(one, [look_up, send], db=files / f"{id(one)}.db") as replan:
+            await replan.run("report on Rome to ann")
+    assert [one.turns for one in plain.requests] == [one.turns for one in by_default.requests]
+    assert asked(plain) == ["execution_plan", "evaluation"]
+    assert "workflow" not in told(plain, "execution_plan").lower()
+
+
+async def test_a_workflow_that_does_not_exist_goes_back_and_then_steps_are_written(files: Path) -> None:
+    steps = plan(step("a", "look_up", parameters={"city": "Rome"}))
+    model = ScriptedModel(
+        {"execution_plan": [{"steps": [], "workflow_id": "weekly"}, steps], "evaluation": verdict()}
+    )
+    async with made(files, model) as replan:
+        done = await replan.run("do the weekly thing")
+        log = await replan.history(done.task_id)
+    assert done.succeeded
+    (refused,) = [one.event for one in log if isinstance(one.event, PlanRejected)]
+    assert "there is no workflow 'weekly' (there are: city-report)" in refused.violations[0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ([{"slots": {"city": "Rome", "to": 5}}] * 2, "slot 'to'"),
+        ([{"slots": {"city": "Rome"}, "missing": ["to"]}], "nothing says what to fill to with"),
+        ([{"slots": {}, "cannot": "it is about a country"}], "it is about a country"),
+        ([{"slots": {"city": "Rome", "to": "TODO"}}] * 2, "placeholder"),
+        ([{"slots": {"city": "Rome"}}] * 2, "has to be filled"),
+    ],
+)
+async def test_slots_that_cannot_be_filled_leave_it_to_the_planner(
+    files: Path, answers: list[JsonObject], why: str
+) -> None:
+    steps = plan(step("a", "look_up", parameters={"city": "Rome"}))
+    model = ScriptedModel(
+        {"execution_plan": [NAMED, steps], "workflow_slots": answers, "evaluation": verdict()}
+    )
+    async with made(files, model) as replan:
+        done = await replan.run("report on Rome")
+        log = await replan.history(done.task_id)
+    assert done.succeeded
+    assert model.calls["workflow_slots"] == len(answers)
+    (planned,) = [one.event for one in log if isinstance(one.event, PlanGenerated)]
+    assert planned.workflow_id is None
+    assert why in planned.notes[0]
+    assert "city-report" not in model.requests[-2].turns[0].text, "it is not offered again"
+    assert sent == []
+
+
+async def test_a_person_is_asked_for_a_slot_that_nothing_says(files: Path) -> None:
+    lacking = {"slots": {"city": "Rome"}, "missing": ["to"], "ask_first": "To whom?"}
+    model = ScriptedModel(
+        {"execution_plan": NAMED, "workflow_slots": [lacking, FILLED], "evaluation": verdict()}
+    )
+    async with made(files, model, interactive=True) as replan:
+        waiting = await replan.run("report on Rome")
+        assert waiting.status == "waiting"
+        assert "To whom?" in str(waiting.waiting_for)
+        await replan.answer(waiting.task_id, "to ann")
+        done = await replan.resume(waiting.task_id)
+    assert done.succeeded, done.failure
+    assert (
+        "to ann" in [one for one in model.requests if one.schema_name == "workflow_slots"][-1].turns[0].text
+    )
+    assert sent[0]["to"] == "ann"
+
+
+async def test_a_task_goes_on_by_what_was_chosen_whatever_became_of_the_files(files: Path) -> None:
+    """The slots are asked for in another process, in which there is neither the scene nor the workflow."""
+    chosen = {"tools": [], "workflow_id": "city-report", "task_type": "report"}
+    lacking = {"slots": {"city": "Rome"}, "missing": ["to"]}
+    tools = [look_up, send, *many(10)]
+    model = ScriptedModel({"tool_selection": chosen, "workflow_slots": lacking})
+    where: dict[str, Any] = {"db": files / "log.db", "interactive": True}
+    async with Replan(model, tools, workflows=files / "flows", scenes=files / "scenes", **where) as replan:
+        task_id = (await replan.run("report on Rome")).task_id
+        await replan.answer(task_id, "to ann")
+    later = ScriptedModel({"workflow_slots": FILLED, "evaluation": verdict()})
+    async with Replan(later, tools, **where) as replan:
+        done = await replan.resume(task_id)
+    assert done.succeeded, done.failure
+    assert "PLAN-REPORT" in told(later, "workflow_slots")
+    assert "JUDGE-REPORT" in told(later, "evaluation")
+    assert sent[0]["text"] == "About Rome (2): Rome is large"
+
+
+async def test_a_workflow_whose_tools_are_not_here_is_not_offered(files: Path) -> None:
+    model = ScriptedModel(
+        {"execution_plan": plan(step("a", "look_up", parameters={"city": "Rome"})), "evaluation": verdict()}
+    )
+    async with Replan(model, [look_up], db=files / "log.db", workflows=files / "flows") as replan:
+        assert (await replan.run("look up Rome")).succeeded
+    assert "city-report" not in told(model, "execution_plan")
+
+
+async def test_guidance_for_everything_goes_with_every_task_also_with_a_plan_that_was_given(
+    files: Path,
+) -> None:
+    (files / "scenes" / "sums.md").unlink()
+    (files / "scenes" / "report.md").write_text("---\ntask_type: default\n---\nBE-BRIEF\n")
+    model = ScriptedModel(
+        {"execution_plan": plan(step("a", "look_up", parameters={"city": "Rome"})), "evaluation": verdict()}
+    )
+    async with made(files, model, scenes=True) as replan:
+        assert (await replan.run("look up Rome")).succeeded
+        assert (
+            await replan.run("look", plan=plan(step("a", "look_up", parameters={"city": "Oslo"})))
+        ).succeeded
+    assert ["BE-BRIEF" in one.turns[0].text for one in model.requests] == [True, True, True]
+    assert "Kinds of task" not in told(model, "execution_plan"), "there is nothing to choose"
