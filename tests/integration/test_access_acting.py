@@ -331,3 +331,12 @@ async def test_what_was_accepted_may_be_said_again_where_its_model_is_not_there_
             await cases.submit(LOCAL, asked.model_copy(update={"task_description": "Another one"}))
         with pytest.raises(ModelUnavailable):
             await cases.submit(LOCAL, r.SubmitRequest(task_description="A new one"))
+
+
+async def test_whoever_waits_for_a_task_that_waits_for_a_person_is_told_at_once(there: World) -> None:
+    task_id = (await there.submit(ASKED)).task_id
+    await there.waits(task_id)
+    async with asyncio.timeout(SECS):
+        with pytest.raises(TaskNotDone) as told:
+            await there.cases.result(LOCAL, task_id, wait_secs=300)
+    assert told.value.status == "waiting"

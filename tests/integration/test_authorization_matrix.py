@@ -122,7 +122,7 @@ class Front(NamedTuple):
 
 @pytest.fixture
 async def front(tmp_path: Path) -> AsyncIterator[Front]:
-    settings = Settings(server=Server(auth="keys"))
+    settings = Settings(server=Server(auth="keys", failed_signins=""))
     async with world(tmp_path / "log.db") as there:
         parts = there.replan.service.parts
         hub = Hub(there.replan.service)

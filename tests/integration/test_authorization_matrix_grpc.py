@@ -140,9 +140,10 @@ class Late:
 @pytest.fixture
 async def front(tmp_path: Path) -> AsyncIterator[Front]:
     late = Late()
-    async with serving(tmp_path, authenticate=late) as served:
+    settings = Settings(server=Server(auth="keys", failed_signins=""))
+    async with serving(tmp_path, authenticate=late, settings=settings) as served:
         parts = served.there.replan.service.parts
-        known = known_callers(Settings(server=Server(auth="keys")), parts.store, parts.clock)
+        known = known_callers(settings, parts.store, parts.clock)
         assert known is not None
         late.known = known
         keys = await keys_of(served.there)

@@ -160,8 +160,10 @@ def test_it_speaks_on_stdout_alone_and_ends_when_it_is_told_to(tmp_path: Path) -
             "jsonrpc": "2.0", "id": 1, "method": "initialize",
             "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
         }  # fmt: skip
-        process.stdin.write(json.dumps(hello) + "\n")
+        wrong = ("no message\n", "\n", '{"jsonrpc": "2.0"}\n', "[1\n")
+        process.stdin.write("".join(wrong) + json.dumps(hello) + "\n")
         process.stdin.flush()
+        told = [json.loads(process.stdout.readline()) for _ in range(3)]
         answer = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGTERM)
         out, _ = process.communicate(timeout=SECS)
@@ -169,6 +171,11 @@ def test_it_speaks_on_stdout_alone_and_ends_when_it_is_told_to(tmp_path: Path) -
         if process.returncode is None:
             process.kill()
 
+    assert [(one["id"], one["error"]["code"]) for one in told] == [
+        (None, -32700),
+        (None, -32600),
+        (None, -32700),
+    ]
     assert answer["result"]["serverInfo"]["name"] == "replan"
     assert "never decide in their place" in answer["result"]["instructions"]
     assert (out, process.returncode) == ("", 0)

@@ -22,6 +22,10 @@ def _rate(value: Any) -> Any:
     return value
 
 
+def _rate_or_none(value: Any) -> Any:
+    return _rate(value) if value else value
+
+
 def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
@@ -64,6 +68,8 @@ class Server(Section):
     """How long what runs may take to end when the service is told to."""
     auth: Annotated[Literal["off", "keys", "oidc", "keys+oidc"], Lower] = "off"
     """How callers say who they are. `off`: nobody asks, which goes on loopback only."""
+    failed_signins: Annotated[str, BeforeValidator(_rate_or_none)] = "300/minute"
+    """So often nobody may sign in from one address with what is not good; then 429. Empty: any number."""
     allowed_hosts: Texts = ()
     """Names that callers may know it by (`Host`), `*.example.com` for all below one; unset: loopback's with `off`, else any."""
     cors_origins: Texts = ()

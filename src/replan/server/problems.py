@@ -81,6 +81,7 @@ NOT_HTTP = Kind("not-http", 400, "INVALID_ARGUMENT", "No request of HTTP")
 WRONG_MEDIA = Kind("wrong-media-type", 415, "INVALID_ARGUMENT", "The body is no JSON by its media type")
 WRONG_HOST = Kind("wrong-host", 421, "INVALID_ARGUMENT", "The service is not called that")
 WRONG_ORIGIN = Kind("wrong-origin", 403, "PERMISSION_DENIED", "Pages of that origin may not call the service")
+SENT_TWICE = Kind("header-sent-twice", 400, "INVALID_ARGUMENT", "A header was sent twice that counts once")
 NOT_JSON = Kind("not-json", 400, "INVALID_ARGUMENT", "The body cannot be read")
 MISFIT = Kind("invalid-request", 422, "INVALID_ARGUMENT", "The request does not fit")
 HEAD_TOO_LARGE = Kind("headers-too-large", 431, "RESOURCE_EXHAUSTED", "The head of the request is too large")
@@ -90,7 +91,7 @@ CROWDED = Kind("too-many-connections", 503, "RESOURCE_EXHAUSTED", "Too many conn
 TIMED_OUT = Kind("timed-out", 504, "DEADLINE_EXCEEDED", "It took too long")
 
 OF_THE_SERVICE = (
-    NO_ROUTE, NOT_HTTP, WRONG_METHOD, NOT_ACCEPTABLE, TOO_SLOW, BODY_TOO_LARGE, WRONG_MEDIA, WRONG_HOST, WRONG_ORIGIN, NOT_JSON, MISFIT, HEAD_TOO_LARGE, INTERNAL,
+    NO_ROUTE, NOT_HTTP, SENT_TWICE, WRONG_METHOD, NOT_ACCEPTABLE, TOO_SLOW, BODY_TOO_LARGE, WRONG_MEDIA, WRONG_HOST, WRONG_ORIGIN, NOT_JSON, MISFIT, HEAD_TOO_LARGE, INTERNAL,
     LEAVING, CROWDED, TIMED_OUT,
 )  # fmt: skip
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*OF_ERRORS.values(), *OF_THE_SERVICE)}

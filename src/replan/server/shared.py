@@ -13,12 +13,13 @@ from typing import NamedTuple, Protocol
 from replan.config import Settings
 from replan.core.trace import parent_of
 from replan.core.words import one_line, some
-from replan.errors import ReplanError
+from replan.errors import NotSignedIn, ReplanError
 from replan.run.access.callers import LOCAL, Caller
 from replan.run.access.use_cases import UseCases
 from replan.run.access.views import Dependency
 from replan.run.session.dependencies import Leaving, Parts
 from replan.server.auth.credentials import Credentials
+from replan.server.auth.failures import Failures
 from replan.server.auth.staying import Staying
 from replan.server.holding import Holding
 from replan.server.streams.hub import Hub
@@ -84,16 +85,25 @@ class Shared:
     """Streams and waits, which end when their callers are known no more."""
     holding: Holding = field(init=False)
     """How many of them each caller has."""
+    failures: Failures = field(init=False)
+    """Of signing in, by address."""
     checks: dict[str, Callable[[], Awaitable[str | None]]] = field(default_factory=dict)
     """What it stands on, by name: raises if that does not answer, and may say how it stands."""
 
     def __post_init__(self) -> None:
         self.staying = Staying(self.authenticate)
+        self.failures = Failures(self.settings.server.failed_signins)
         self.holding = Holding(self.settings.server, asked=self.authenticate is not nobody_asked)
 
     async def signed(self, credentials: Credentials) -> Caller:
-        """Who calls, and in whose trace; `NotSignedIn` if nobody can tell."""
-        caller = await self.authenticate(credentials)
+        """Who calls, and in whose trace; `NotSignedIn` if nobody can tell, `TooMany` where that was so too often from there."""
+        self.failures.check(credentials)
+        try:
+            caller = await self.authenticate(credentials)
+        except NotSignedIn:
+            self.failures.failed(credentials)
+            raise
+        self.failures.let_in(credentials)
         if parent_of(credentials.traceparent) is None:
             return caller
         return caller._replace(traceparent=str(credentials.traceparent))

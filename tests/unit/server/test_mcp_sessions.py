@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replan.server.http.problems import Refused
+from replan.errors import TooMany
 from replan.server.mcp.sessions import Sessions
 
 
@@ -15,9 +15,9 @@ def test_one_caller_s_sessions_keep_no_other_out_and_idle_ones_make_room() -> No
         sessions.check_room("a")
         sessions.used("a", f"s{n}")
         now += 1
-    with pytest.raises(Refused, match="2 sessions are open") as told:
+    with pytest.raises(TooMany, match="holds 2 streams, waits or sessions open") as told:
         sessions.check_room("a")
-    assert told.value.problem.retry_after == 8
+    assert told.value.retry_after == 8
     sessions.check_room("b")
     sessions.used("a", "s0")  # so that s1 is the one that has lain the longest
     now = 11.5

@@ -14,10 +14,15 @@ from replan.run.access.callers import Caller
 from replan.server.auth.credentials import Credentials
 from replan.server.grpc.messages import Misfit
 from replan.server.grpc.statuses import Refused, status_of
-from replan.server.problems import CROWDED, LEAVING, TIMED_OUT, Problem
+from replan.server.problems import CROWDED, LEAVING, TIMED_OUT, Kind, Problem
 from replan.server.shared import Shared, named_call
 
 log = logging.getLogger("replan")
+TAKES = "replan-takes-bytes"
+"""The metadata in which a client says how large an answer may be."""
+CLIENTS_TAKE = 4 * 2**20
+"""By the libraries' own limit."""
+TOO_LARGE = Kind("answer-too-large", 413, "RESOURCE_EXHAUSTED", "The answer is larger than clients take")
 _REFUSED_SECS = 1.0
 """A client that is still sending would be told of that, and not why it is refused."""
 
@@ -106,6 +111,18 @@ class Door:
                 await first_of(requests, _REFUSED_SECS, asked)
             raise
         return caller, await first_of(requests, self._here.settings.server.request_timeout_secs, asked)
+
+    def check_size(self, call: Call, size: int) -> None:
+        """`Refused` for an answer that the client's own library would refuse, and say only that it is too large."""
+        said = str(dict(call.context.invocation_metadata() or ()).get(TAKES, ""))
+        takes = int(said) if said.isascii() and said.isdecimal() and len(said) < 12 else CLIENTS_TAKE
+        if size > max(takes, CLIENTS_TAKE):
+            words = (
+                f"the answer has {size} bytes, and clients of gRPC take {CLIENTS_TAKE} unless told otherwise: raise the option "
+                f"grpc.max_receive_message_length of the channel, and say so in the metadata `{TAKES}: {size}`; or read the outputs of its "
+                "steps by GetOutput, piece by piece, or GetArtifact"
+            )
+            raise Refused(Problem(TOO_LARGE, words))
 
     async def empty(self, secs: float) -> None:
         """Wait until no call is under way, for so long at most."""

@@ -80,6 +80,7 @@ class Servicer:
                         found = await self._here.staying.unless_gone(call.credentials, doing)
                         await self._here.authenticate(call.credentials)
                 told: bytes = await beside(encode, found) if what.heavy else encode(found)
+                self._door.check_size(call, len(told))
             except TimeoutError:
                 words = "it took longer than a call may take here ([server] request_timeout_secs)"
                 await call.refuse(Refused(Problem(TIMED_OUT, words)))

@@ -19,10 +19,12 @@ from replan.run.access.callers import Caller
 from replan.run.access.use_cases import UseCases
 from replan.server.auth.credentials import Credentials
 from replan.server.http.problems import Refused
-from replan.server.problems import LEAVING, MISFIT, NOT_JSON, WRONG_MEDIA, Problem
+from replan.server.problems import LEAVING, MISFIT, NOT_JSON, SENT_TWICE, WRONG_MEDIA, Problem
 from replan.server.shared import Shared
 
 ROOT = "/api/v1"
+_LISTS = frozenset({"accept"})
+"""Headers whose values may come in several."""
 _READ_BESIDE = 65_536
 """Bytes of a body from which on it is read beside the event loop."""
 
@@ -76,6 +78,7 @@ class SignedRoute(APIRoute):
         takes = self.body_field is not None
         handle = super().get_route_handler() if takes else self._by_its_address()
         names = set(_in_query(self.dependant))
+        single = frozenset(one.alias.lower() for one in self.dependant.header_params) - _LISTS
 
         async def signed(request: Request) -> Response:
             shared = shared_of(request)
@@ -84,6 +87,8 @@ class SignedRoute(APIRoute):
                     Problem(LEAVING, "the service is about to end: try again in a moment", retry_after=1.0)
                 )
             call = Call(request, shared, await shared.signed(credentials_of(request)))
+            if single:
+                _check_headers(call, single)
             if request.scope["query_string"]:
                 _check_names(call, names)
             if takes:
@@ -128,6 +133,13 @@ def calls_about(tag: str, *, prefix: str = ROOT, signed: bool = True, listed: bo
         include_in_schema=listed,
         generate_unique_id_function=lambda route: route.name,
     )
+
+
+def _check_headers(request: Request, single: frozenset[str]) -> None:
+    """Of one that is sent twice nobody guesses which counts."""
+    sent = [name.decode("latin-1") for name, _ in request.scope["headers"]]
+    if twice := [name for name in single if sent.count(name) > 1]:
+        raise Refused(Problem(SENT_TWICE, f"header.{twice[0]}: it is sent more than once; send it once"))
 
 
 def _check_names(request: Request, names: set[str]) -> None:

@@ -36,6 +36,7 @@ def around(app: ASGIApp, shared: Shared) -> ASGIApp:
     app = InTime(Bounded(Compressed(app), MOST_BODY_BYTES), server.request_timeout_secs, PATIENT)
     if server.cors_origins:
         app = _for_pages(app, server.cors_origins)
+    app = Heads(app)
     return Named(app if shared.metrics is None else Counted(app, shared.metrics))
 
 
@@ -110,6 +111,46 @@ class Counted:
             secs = time.perf_counter() - began
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._metrics.answered(method, route, answer.status, secs, streamed=answer.streamed)
+
+
+class Heads:
+    """Answers HEAD with what GET would be answered with, without its body: of a stream, its beginning."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            return await self.app(scope, receive, send)
+        answered = asyncio.Event()
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start" and not answered.is_set():
+                await send(message)
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                answered.set()
+
+        asked = {**scope, "method": "GET", "replan.send": sending}
+        loop = asyncio.get_running_loop()
+        asking, told = (
+            loop.create_task(self._asked(asked, receive, sending)),
+            loop.create_task(answered.wait()),
+        )
+        try:
+            await asyncio.wait({asking, told}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over = asking.done()
+            for task in (asking, told):
+                task.cancel()
+            await asyncio.gather(asking, told, return_exceptions=True)
+            if (route := asked.get("route")) is not None:
+                scope["route"] = route
+        if over:
+            asking.result()
+        return None
+
+    async def _asked(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
 
 
 class Bounded:

@@ -104,7 +104,8 @@ def _methods(request: Request) -> set[str]:
     for path, calls in request.app.openapi()["paths"].items():
         if compile_path(path)[0].match(request.url.path):
             found |= {name.upper() for name in calls}
-    return found or {"GET"}
+    found = found or {"GET"}
+    return found | {"HEAD"} if "GET" in found else found
 
 
 async def _of_misfit(request: Request, error: Exception) -> Response:

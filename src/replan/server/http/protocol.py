@@ -95,11 +95,33 @@ def bounded(
                         return await answer_of(CROWDED_NOW, {"connection": "close"})(scope, receive, send)
                 else:
                     self._over = False
+                if scope["http_version"] == "1.0":
+                    send = self._in_one_piece(scope, send)
                 scope["replan.abort"] = self.cut
                 scope["replan.narrow"] = self.narrow
                 return await app(scope, receive, send)  # type: ignore[no-any-return]
 
             self.app = within
+
+        def _in_one_piece(self, scope: Any, send: Any) -> Any:
+            """For clients of HTTP/1.0, which know of no chunks: what has no length goes on until the connection is closed."""
+            cycle: Any = self.cycle
+            if cycle is None or cycle.scope is not scope or not hasattr(cycle, "chunked_encoding"):
+                return send  # h11 does so by itself
+            endless = False
+
+            async def sending(message: Any) -> None:
+                nonlocal endless
+                if message["type"] == "http.response.start":
+                    headers = list(message.get("headers", ()))
+                    if all(name.lower() != b"content-length" for name, _ in headers):
+                        endless, cycle.chunked_encoding = True, False
+                        message = {**message, "headers": [*headers, (b"connection", b"close")]}
+                elif endless:
+                    cycle.expected_content_length = len(message.get("body", b""))
+                await send(message)
+
+            return sending
 
         def narrow(self) -> None:
             """From here on the kernel keeps little of what the reader does not take: of a stream, not of an answer, which that would slow."""

@@ -44,6 +44,7 @@ class Mounted:
 
     def __init__(self, here: Shared, *, for_people: bool = True) -> None:
         self._here = here
+        self._route = Route(PATH, endpoint=self, methods=["GET", "POST", "DELETE"])
         self._posts = 0
         """Calls under way."""
         self._idle = asyncio.Event()
@@ -64,7 +65,7 @@ class Mounted:
         )
 
     def mount(self, app: FastAPI) -> None:
-        app.router.routes.append(Route(PATH, endpoint=self, methods=["GET", "POST", "DELETE"]))
+        app.router.routes.append(self._route)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -93,6 +94,7 @@ class Mounted:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """`NotSignedIn` for whoever nobody knows: the service around it answers that."""
+        scope["route"] = self._route  # what metrics call it
         if self._here.leaving.now:
             raise Refused(
                 Problem(LEAVING, "the service is about to end: try again in a moment", retry_after=1.0)

@@ -13,6 +13,7 @@ from mcp.server.stdio import stdio_server
 
 from replan.run.access.callers import SCOPES, Caller, Scope
 from replan.run.access.use_cases import UseCases
+from replan.server.mcp.lines import Understood
 from replan.server.mcp.server import Context, Tools
 from replan.server.shared import Shared
 from replan.server.streams.hub import Hub
@@ -67,7 +68,7 @@ async def _serve(replan: Replan, caller: Caller, for_people: bool, grace_secs: f
         tools = Tools(here, caller_of, for_people=for_people)
         server = tools.server(version("replan"))
         try:
-            await server.run(read, write, server.create_initialization_options())
+            await server.run(Understood(read, write), write, server.create_initialization_options())
         finally:
             here.leaving.set()
             here.parts.leaving.set()  # nothing more is begun, and what runs may end: no effect is left in doubt for want of a second

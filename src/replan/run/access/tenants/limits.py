@@ -68,13 +68,17 @@ class Bucket:
 
     def take(self, now: float) -> float | None:
         """Take one; or the seconds until there is one."""
+        wait = self.wait(now)
+        if wait is None:
+            self._left = max(self._left - 1.0, 0.0)
+        return wait
+
+    def wait(self, now: float) -> float | None:
+        """The seconds until there is one; None: there is."""
         each = self.rate.secs / self.rate.calls
         self._left = min(self.rate.calls, self._left + max(now - self._at, 0.0) / each)
         self._at = max(now, self._at)
-        if self._left >= 1.0 - 1e-9:
-            self._left = max(self._left - 1.0, 0.0)
-            return None
-        return (1.0 - self._left) * each
+        return None if self._left >= 1.0 - 1e-9 else (1.0 - self._left) * each
 
 
 class Planning(NamedTuple):
