@@ -353,6 +353,30 @@ class Priced(Protocol):
 
 
 @runtime_checkable
+class Replayed(Protocol):
+    """A model that answers from a recording, which has what was read of earlier tasks, too."""
+
+    name: str
+
+    def previous_read(self, task: str) -> JsonObject | None:
+        """What a task of these words has read, the next time it did; None where that was not recorded."""
+        ...
+
+    def knows_previous(self, task: str) -> bool:
+        """Whether there is such a reading left."""
+        ...
+
+
+@runtime_checkable
+class Records(Protocol):
+    """A model whose answers are recorded, with what is read of earlier tasks."""
+
+    name: str
+
+    def keep_previous(self, task: str, read: JsonObject) -> None: ...
+
+
+@runtime_checkable
 class Warmable(Protocol):
     """A model that takes long to load and may be told to begin."""
 

@@ -173,3 +173,43 @@ async def test_a_task_that_was_given_away_is_not_followed(tmp_path: Path) -> Non
         (read,) = [one.event for one in await replan.history("third") if one.type == "previous_tasks_read"]
     assert read.tasks[0].name == ""
     assert "given away" in read.tasks[0].why
+
+
+async def test_a_replay_reads_what_was_read_when_it_was_recorded(tmp_path: Path) -> None:
+    """In the same database, in which the session has one task more since, and in one that has none of them."""
+    answers = {
+        "execution_plan": plan(
+            step("step_1", "size", parameters={"text": "${previous.big.output.rest}"}),
+            step("step_2", "echo", parameters={"text": "${previous.a.output}"}) | {"when": "previous.a.output != 'x'"},
+        ),
+        "evaluation": verdict(output="told"),
+    }  # fmt: skip
+    first = plan(
+        step("big", "big", parameters={"n": 7}), step("a", "echo", parameters={"text": "word " * 20_000})
+    )
+    recording = tmp_path / "run.jsonl"
+    model = ScriptedModel(answers)
+    async with Replan(model, TOOLS, db=tmp_path / "log.db", record=recording) as replan:
+        assert (
+            await replan.run("get it", plan=first, evaluation="steps", task_id="first", session_id="s")
+        ).succeeded
+        made = await replan.run("use it", session_id="s", previous_task_id="first")
+        assert made.succeeded, made.failure
+    async with Replan(tools=TOOLS, db=tmp_path / "log.db", replay=recording) as replan:
+        again = await replan.run("use it", session_id="s", previous_task_id="first")
+    assert again.succeeded, again.failure
+    assert [one.output for one in again.steps] == [one.output for one in made.steps]
+    async with Replan(tools=TOOLS, db=tmp_path / "other.db", replay=recording) as replan:
+        elsewhere = await replan.run("use it", session_id="s", previous_task_id="first")
+        (refused,) = [
+            one.event for one in await replan.history(elsewhere.task_id) if one.type == "plan_rejected"
+        ]
+    assert "too large for the recording" in refused.violations[0]
+    answers["execution_plan"]["steps"] = answers["execution_plan"]["steps"][1:]
+    small = tmp_path / "small.jsonl"
+    async with Replan(ScriptedModel(answers), TOOLS, db=tmp_path / "log.db", record=small) as replan:
+        made = await replan.run("use it", previous_task_id="first")
+    async with Replan(tools=TOOLS, db=tmp_path / "third.db", replay=small) as replan:
+        elsewhere = await replan.run("use it", previous_task_id="first")
+    assert elsewhere.succeeded, elsewhere.failure
+    assert [one.output for one in elsewhere.steps] == [one.output for one in made.steps]

@@ -39,6 +39,8 @@ _LEFT = re.compile(r"(?<=Left of the budget: )[^\\\n\"]*")
 _BESIDE = "|".join(re.escape(one.words) for one in COUNTED if one.asked_before in ("llm", "tool"))
 _AMOUNT = re.compile(rf"(?<![\d.e+-])[\d.e+-]++ of ([\d.e+-]++)(?= (?:{_BESIDE})\b)")
 """What is left of what calls use depends on what steps beside the failed one have used by then."""
+_ENDED = re.compile(r", ended \d{4}-\d{2}-\d{2} \d{2}:\d{2} UTC(?=\\n|\n)")
+"""The prompts tell when earlier tasks have ended: those of a recording may have been run anew since."""
 _CUT = "was cut off in its last line, by a crash or a full disk"
 log = logging.getLogger("replan")
 _PIECE = 24
@@ -60,8 +62,13 @@ def request_of(request: ModelRequest) -> JsonObject:
 def request_key(request: ModelRequest) -> str:
     """The key under which the answers to a request are kept: the same on every day, however fast the run is."""
     told = _DATE.sub("Today is any day.", canonical(request_of(request)))
+    told = _ENDED.sub(", ended any day", told)
     told = _LEFT.sub(lambda found: _AMOUNT.sub(r"any of \1", found[0]), told)
     return digest(_SECONDS.sub(lambda found: f"{found[1] or found[2]}any", told))
+
+
+def _previous_key(task: str) -> str:
+    return digest(canonical({"previous": task}))
 
 
 class RecordingModel:
@@ -97,6 +104,10 @@ class RecordingModel:
             raise
         return reply
 
+    def keep_previous(self, task: str, read: JsonObject) -> None:
+        """What a task of these words has read of earlier ones."""
+        self._put_line({"key": _previous_key(task), "previous": read})
+
     def price(self) -> Price | None:
         """What the model says; one that is not asked for it bears the cost that it reports."""
         return self._model.price() if isinstance(self._model, Priced) else FREE
@@ -111,7 +122,9 @@ class RecordingModel:
                     self._file = -1
 
     def _write(self, request: ModelRequest, outcome: JsonObject) -> None:
-        line = {"key": request_key(request), "request": request_of(request), **outcome}
+        self._put_line({"key": request_key(request), "request": request_of(request), **outcome})
+
+    def _put_line(self, line: JsonObject) -> None:
         with self._lock:
             if self._file < 0:
                 self._file = _open_to_append(self._path)
@@ -142,7 +155,12 @@ class ReplayModel:
 
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path).absolute()
-        header, self._calls, self._cut = _read(self._path)
+        header, lines, self._cut = _read(self._path)
+        self._calls = [one for one in lines if "previous" not in one]
+        self._previous: dict[str, list[JsonObject]] = {}
+        for line in lines:
+            if "previous" in line:
+                self._previous.setdefault(line["key"], []).append(line["previous"])
         if self._cut:
             log.warning("%s %s: what it holds before that is replayed", self._path, _CUT)
         self.name = str(header.get("name", "replay"))
@@ -151,6 +169,13 @@ class ReplayModel:
         for call in self._calls:
             self._answers.setdefault(call["key"], []).append(call)
         self._given: dict[str, int] = {}
+
+    def previous_read(self, task: str) -> JsonObject | None:
+        left = self._previous.get(_previous_key(task))
+        return left.pop(0) if left else None
+
+    def knows_previous(self, task: str) -> bool:
+        return bool(self._previous.get(_previous_key(task)))
 
     @property
     def left(self) -> int:
@@ -257,7 +282,7 @@ def _read(path: Path) -> tuple[JsonObject, list[JsonObject], bool]:
             continue
         try:
             call = json.loads(line)
-            if not isinstance(call["key"], str) or ("reply" not in call and "error" not in call):
+            if not isinstance(call["key"], str) or call.keys().isdisjoint(("reply", "error", "previous")):
                 raise ValueError("neither a reply nor an error")
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"line {number} of the recording {path} cannot be read: {error}") from error

@@ -55,7 +55,8 @@ class Followed(NamedTuple):
         """The same of the names that a condition starts from."""
         for name, part in looked_at:
             if (head := f"{name}.{part}") not in self.schemas:
-                yield f"`when`: {self.lacking.get(head) or self._there_is()}"
+                why = self.lacking.get(head)
+                yield f"`when`: {head}: {why}" if why else f"`when`: {self._there_is()}"
 
     def _not_there(self, ref: Reference) -> str:
         why = self.lacking.get(ref.head) or (self._there_is() if self.schemas or self.lacking else _NONE)

@@ -6,7 +6,7 @@ It stands in the log of the task that follows them, so that nothing changes when
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import Field
 
@@ -23,6 +23,8 @@ class Kept(Frozen):
     """A secret was cut out of it: what it was nobody knows any more."""
     files: tuple[Artifact, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Those that stand in it by their names."""
+    missing: bool = Field(default=False, exclude_if=lambda value: not value)
+    """It was read from a recording, which has only as much of it as is told."""
 
 
 class PreviousStep(Frozen):
@@ -72,23 +74,27 @@ class PreviousTask(Frozen):
         """What can be referred to of it: how, whose it is, and what it is."""
         if not self.name:
             return
-        if self.result is not None:
+        if _there(self.result):
             yield f"{self.name}.{RESULT}", None, self.result
         for step in self.steps:
-            if step.output is not None:
+            if _there(step.output):
                 yield f"{self.name}.{step.name}", step, step.output
-            if step.parameters is not None:
+            if _there(step.parameters):
                 yield f"{self.name}.{step.name}.{PARAMETERS}", step, step.parameters
 
     def lacking(self) -> Iterator[tuple[str, str]]:
         """What cannot be referred to of it, and why."""
         if not self.name:
             return
-        if self.result is None:
+        if self.result is not None and self.result.missing:
+            yield f"{self.name}.{RESULT}", _MISSING
+        elif self.result is None:
             why = self.why and f": {self.why}"
             yield f"{self.name}.{RESULT}", f"that task has given no answer ({self.status}){why}"
         for step in self.steps:
-            if step.output is None:
+            if step.output is not None and step.output.missing:
+                yield f"{self.name}.{step.name}", _MISSING
+            elif step.output is None:
                 why = step.why and f": {step.why}"
                 yield f"{self.name}.{step.name}", f"that step has no output ({step.status}){why}"
             if step.parameters is None:
@@ -96,3 +102,10 @@ class PreviousTask(Frozen):
                     f"{self.name}.{step.name}.{PARAMETERS}",
                     "that step has made several calls, or none",
                 )
+
+
+def _there(kept: Kept | None) -> TypeGuard[Kept]:
+    return kept is not None and not kept.missing
+
+
+_MISSING = "it is too large for the recording that is replayed, and the task that gave it is not there"

@@ -10,6 +10,7 @@ from replan.core.following.told import PreviousTask
 from replan.core.state.task import ENDED, State
 from replan.errors import TaskNotFound
 from replan.ports import NewArtifact, Store, TaskSummary
+from replan.run.following import recorded
 from replan.run.following.told import Telling
 from replan.run.following.wanted import PREVIOUS
 from replan.run.session.context import Run
@@ -35,7 +36,12 @@ async def read_previous(run: Run, store: Store | None = None) -> None:
     if state.cancel is not None:  # nothing of it is planned any more
         return
     if state.submitted.session or PREVIOUS in state.submitted.context:
-        event, artifacts = await _read(run, store or run.parts.store)
+        where = store or run.parts.store
+        if (found := await recorded.taken(run, where)) is None:
+            found = await _read(run, where)
+            if found[0].tasks:
+                recorded.keep(run, *found)
+        event, artifacts = found
         if event.tasks:
             run.record(event, artifacts=artifacts if store is None else ())
 

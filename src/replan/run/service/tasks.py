@@ -27,6 +27,7 @@ from replan.core.types import Artifact, JsonObject, Plan, Usage
 from replan.errors import InputError, ReplanError, TaskEnded, TaskGivenAway, TaskHeld, TaskNotFound
 from replan.ports import Listening
 from replan.run.following import wanted as following
+from replan.run.following.recorded import recorded_before
 from replan.run.human_input.overhearing import Overhearing
 from replan.run.human_input.signals import People
 from replan.run.orchestrator import drive
@@ -104,6 +105,8 @@ class Service:
         try:
             await following.check(self.parts.store, wanted.context, wanted.task_id, wanted.tenant)
         except (InputError, TaskGivenAway):
+            if recorded_before(self.parts.models, wanted.description):
+                return  # a replay needs no earlier task
             if wanted.task_id is None or not await self._is_there(wanted.task_id):
                 raise
 
@@ -513,7 +516,7 @@ class Service:
     async def planned(self, wanted: Submission, spent: Callable[[Usage], None] | None = None) -> State:
         """The same with all that went before the plan, and what it has cost; `spent` is told that also where there is no plan."""
         _, event, _ = await self._received(wanted)
-        await following.check(self.parts.store, wanted.context, None, wanted.tenant)
+        await self._check_followed(wanted._replace(task_id=None))
         return await plan_unstored(event, self.parts, spent)
 
 
