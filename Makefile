@@ -107,6 +107,11 @@ chaos: $(VENV)/.dev  ## Kill, freeze, cut and fill everything around 2,000 tasks
 firstrun: $(VENV)/.bench  ## Measure: from a fresh clone to a checked answer; import times
 	$(BIN)/python -m bench.first_run
 
+.PHONY: servicebench
+servicebench: $(VENV)/.dev  ## Measure the service beside bare servers, and beside those of peers (installs these apart)
+	$(BIN)/python -m bench.service --setup
+	$(BIN)/python -m bench.service
+
 .PHONY: fuzz
 fuzz: $(VENV)/.dev  ## Call the service by requests made up from its document (installs schemathesis apart)
 	$(BIN)/python -m bench.fuzz --setup
@@ -131,7 +136,7 @@ lock: $(VENV)/.dev  ## Renew the lock files
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-header --no-annotate --extra serve --extra workers --extra models --extra openapi \
 		--extra remote -c locks/run.txt pyproject.toml locks/serve.in -o locks/serve.txt
-	for name in conformance conformance-crewai conformance-llmcompiler fuzz; do \
+	for name in bench-servers conformance conformance-crewai conformance-llmcompiler fuzz; do \
 		$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 			--no-emit-find-links --no-header --no-annotate locks/$$name.in -o locks/$$name.txt; done
 

@@ -104,7 +104,7 @@ def floor() -> Iterator[Server]:
     process = subprocess.Popen([sys.executable, "-m", "bench.service.floor", str(port)], text=True)
     at = Address("127.0.0.1", port)
     try:
-        _wait_for(at)
+        wait_for(at)
         yield Server(at, None, process)
     finally:
         process.kill()
@@ -116,8 +116,9 @@ def _address(url: str) -> Address:
     return Address(host, int(port))
 
 
-def _wait_for(at: Address) -> None:
-    until = time.monotonic() + 20
+def wait_for(at: Address, secs: float = 20.0) -> None:
+    """Until something listens there."""
+    until = time.monotonic() + secs
     while True:
         try:
             socket.create_connection(at, 1).close()

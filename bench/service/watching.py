@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 from bench.service.http import Address, get
 
 
 class Reader(asyncio.Protocol):
-    """Counts frames with an id, and of some of them how late they came."""
+    """Counts frames, and of some of them how late they came."""
 
-    def __init__(self, request: bytes, *, timed: bool) -> None:
+    def __init__(
+        self,
+        request: bytes,
+        *,
+        timed: bool,
+        mark: bytes = b"id: ",
+        gap: bytes = b"\n\n",
+        ends: tuple[bytes, ...] = (b"event: task_completed", b"event: task_failed"),
+    ) -> None:
+        """`mark`: what each frame that counts has once; `gap`: between frames; `ends`: what the last one has, one of these."""
         self._request = request
         self._timed = timed
+        self._mark, self._gap, self._ends = mark, gap, ends
         self._rest = b""
         self.frames = 0
         self.lags: list[float] = []
@@ -27,9 +38,10 @@ class Reader(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         now = time.time()
         data = self._rest + data
-        cut = data.rfind(b"\n\n") + 2
-        whole, self._rest = (data[:cut], data[cut:]) if cut > 1 else (b"", data)
-        count = whole.count(b"id: ")
+        last = data.rfind(self._gap)
+        cut = last + len(self._gap) if last >= 0 else 0
+        whole, self._rest = data[:cut], data[cut:]
+        count = whole.count(self._mark)
         if count and self.first is None:
             self.first = time.perf_counter()
         self.frames += count
@@ -39,7 +51,7 @@ class Reader(asyncio.Protocol):
                 at += 5
                 end = whole.find(b",", at)
                 self.lags.append(now - float(whole[at:end]))
-        if b"event: task_completed" in whole or b"event: task_failed" in whole:
+        if any(end in whole or self._rest.endswith(end) for end in self._ends):
             self._end()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -51,10 +63,12 @@ class Reader(asyncio.Protocol):
 
 
 async def watch(where: Address, path: str, *, timed: bool) -> Reader:
-    request = get(path, where, "text/event-stream")
-    _, reader = await asyncio.get_running_loop().create_connection(
-        lambda: Reader(request, timed=timed), *where
-    )
+    return await stream(where, get(path, where, "text/event-stream"), timed=timed)
+
+
+async def stream(where: Address, request: bytes, **how: Any) -> Reader:
+    """Whoever reads what that request is answered with."""
+    _, reader = await asyncio.get_running_loop().create_connection(lambda: Reader(request, **how), *where)
     return reader
 
 
