@@ -6,6 +6,7 @@ import asyncio
 import time
 import zlib
 from collections.abc import Sequence
+from functools import partial
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
@@ -17,6 +18,7 @@ from replan.server.http.calls import ROOT
 from replan.server.http.problems import Refused, answer_of
 from replan.server.problems import BODY_TOO_LARGE, TIMED_OUT, Problem
 from replan.server.shared import Shared, named_call
+from replan.server.streams.download import UNHURRIED
 from replan.server.telemetry.metrics import Metrics
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -182,7 +184,7 @@ class Bounded:
 
 
 class InTime:
-    """Ends calls that take too long; streams, and waits that the caller has asked for, may take theirs."""
+    """Ends calls that take too long; streams, downloads that have begun, and waits that the caller has asked for, may take theirs."""
 
     def __init__(self, app: ASGIApp, secs: float, patient: Sequence[str]) -> None:
         """`patient`: how addresses end that have a limit of their own."""
@@ -195,6 +197,7 @@ class InTime:
             return await self.app(scope, receive, send)
         try:
             async with asyncio.timeout(self._secs) as limit:
+                scope[UNHURRIED] = partial(limit.reschedule, None)
                 await self.app(scope, receive, send)
         except TimeoutError:
             if _answer(scope).begun or not limit.expired():

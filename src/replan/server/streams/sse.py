@@ -64,18 +64,21 @@ class EventStream(Response):
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             gone = asyncio.create_task(_left(receive, watcher))
             try:
-                await _send(send, _HEAD, clock)  # by now everybody around has seen what kind of answer it is
+                await send_in_pieces(
+                    send, _HEAD, clock
+                )  # by now everybody around has seen what kind of answer it is
                 straight: Send = scope.get("replan.send", send)
                 while (found := await watcher.next()) is not None:
-                    await _send(straight, b"".join(found) or BEAT, clock)
+                    await send_in_pieces(straight, b"".join(found) or BEAT, clock)
                 if self._leaving():
-                    await _send(straight, FAREWELL, clock)
+                    await send_in_pieces(straight, FAREWELL, clock)
             finally:
                 gone.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _send(send: Send, data: bytes, clock: Clock) -> None:
+async def send_in_pieces(send: Send, data: bytes, clock: Clock) -> None:
+    """So that whoever does not take them holds little."""
     clock.began()
     for at in range(0, len(data), PIECE_BYTES):
         await send({"type": "http.response.body", "body": data[at : at + PIECE_BYTES], "more_body": True})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Query
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from replan.core.report.result import TaskResult
 from replan.run.access.requests import SubmitRequest
@@ -30,6 +30,7 @@ from replan.server.http.calls import (
 )
 from replan.server.http.openapi import problems
 from replan.server.http.routes import parameters as p
+from replan.server.streams.download import Download
 
 router = calls_about("tasks")
 
@@ -176,7 +177,7 @@ async def artifact(call: Call, task_id: p.TaskId, artifact_id: p.ArtifactId) -> 
         "content-disposition": "attachment",
         "content-security-policy": "sandbox",
     }
-    return StreamingResponse(found.pieces, 200, {**size, **sealed}, found.media_type)
+    return Download(found.pieces, {**size, **sealed}, found.media_type, call.shared.sending)
 
 
 @router.get("/tasks/{task_id}/waiting", response_model=list[WaitingTask], responses=problems(task=True))
