@@ -94,6 +94,8 @@ class Following:
                 await self._tell_what_came(watcher)
                 if still:
                     return await self._now()
+                if self._heard > self._stood:  # it may stand still since: nothing more would come of that
+                    continue
                 if self._asker is not None and (waiting := self._asker.wants(await self._waits())):
                     await self._ask(waiting, watcher)
                     continue

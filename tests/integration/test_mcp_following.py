@@ -1,0 +1,55 @@
+"""A call that waits for a task, however what is told of it and how it stands come to it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from access_world import ASKED, SECS, World, world
+
+from replan.run.access.callers import LOCAL, Caller
+from replan.run.access.use_cases import UseCases
+from replan.run.access.views import TaskView
+from replan.server.mcp.following import Following
+from replan.server.shared import Shared
+from replan.server.streams.hub import Hub
+
+pytestmark = pytest.mark.anyio
+
+
+class Late(UseCases):
+    """The first time it tells how a task stood before it came to wait, when it waits already."""
+
+    def __init__(self, there: World) -> None:
+        super().__init__(there.replan.service, there.replan.serving())
+        self._there = there
+        self._told = False
+
+    async def task(self, caller: Caller, task_id: str) -> TaskView:
+        view = await super().task(caller, task_id)
+        if not self._told:
+            self._told = True
+            await self._there.waits(task_id)
+            view = view.model_copy(update={"status": "executing", "last_seq": 2, "waiting_for": ()})
+        return view
+
+
+async def test_a_task_that_came_to_wait_while_it_was_looked_at_is_seen_to_wait(tmp_path: Path) -> None:
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        pass
+
+    async with world(tmp_path / "log.db") as there:
+        made = await there.submit(ASKED)
+        replan = there.replan
+        hub = Hub(replan.service)
+        here = Shared(use_cases=Late(there), parts=replan.service.parts, settings=replan.settings, hub=hub)
+        following = Following(here, LOCAL, made.task_id, tell, None)
+        async with asyncio.timeout(SECS):
+            found = await following.outcome(10 * SECS, from_the_start=True)
+        await hub.aclose()
+    assert found.status == "waiting"
+    assert [one.waiting_for.kind for one in found.waiting] == ["approval"]
