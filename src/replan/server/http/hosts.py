@@ -7,11 +7,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replan.config.sections import Server
 from replan.server.auth.exposure import Hosts, page_fits
+from replan.server.http.calls import ROOT
 from replan.server.http.problems import answer_of
 from replan.server.problems import WRONG_HOST, WRONG_ORIGIN, Problem
 
 _LOOKED_AT = frozenset({b"host", b"origin"})
 _MOST_KNOWN = 64
+_HEALTH = frozenset({"/health", f"{ROOT}/health"})
+_OPEN = _HEALTH | {"/ready", f"{ROOT}/ready"}
+"""What probes ask for, who know the service by its address; where nobody is asked who they are, that says too much of it."""
 
 
 class OnlyOwnHosts:
@@ -21,11 +25,13 @@ class OnlyOwnHosts:
         self._app = app
         self._server = server
         self._hosts = Hosts.of(server)
+        self._open = _OPEN if server.auth != "off" else _HEALTH
         self._good: set[bytes] = set()
         """Names that it was called by lately, and that are its own."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (problem := self._looked_at(scope)) is not None:
+        looks = scope["type"] == "http" and scope["path"] not in self._open
+        if looks and (problem := self._looked_at(scope)) is not None:
             await answer_of(problem)(scope, receive, send)
             return
         await self._app(scope, receive, send)

@@ -260,7 +260,7 @@ def _for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
     return CORSMiddleware(
         app,
         allow_origins=list(origins),
-        allow_methods=["GET", "POST"],
+        allow_methods=["GET", "POST", "DELETE"],
         allow_headers=[
             "Authorization",
             "X-API-Key",
@@ -268,7 +268,9 @@ def _for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
             "Idempotency-Key",
             "Last-Event-ID",
             "X-Request-ID",
+            "Mcp-Session-Id",
+            "MCP-Protocol-Version",
         ],
-        expose_headers=["Location", "Retry-After", "X-Request-ID"],
+        expose_headers=["Location", "Retry-After", "X-Request-ID", "Mcp-Session-Id"],
         max_age=600,
     )

@@ -24,18 +24,19 @@ from replan.server.mcp.messages import Outcome
 from replan.server.mcp.server import Context, Tools
 from replan.server.mcp.sessions import IDLE_SECS, MOST_EACH, Sessions
 from replan.server.problems import LEAVING, Problem
-from replan.server.shared import Shared, nobody_asked
+from replan.server.shared import Shared
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _CREDENTIALS = "replan.credentials"
 """Where a request keeps what it came with."""
-_LOOPBACK = ["127.0.0.1:*", "localhost:*", "[::1]:*"]
 PATH = "/mcp"
 MOST_SESSIONS = 5_000
 """Of all callers together."""
 _SESSION = b"mcp-session-id"
+_VERSION, _WITHOUT_SESSIONS = b"mcp-protocol-version", b"2026"
+"""From that version of the protocol on nobody opens any."""
 _GRACE_SECS = 0.3
 
 
@@ -51,17 +52,12 @@ class Mounted:
         self._idle.set()
         self._tools = Tools(here, self._caller_of, self._while_known, for_people=for_people)
         self._sessions = Sessions(time.monotonic, min(MOST_EACH, here.holding.most_of_a_key))
-        open_ = here.authenticate is nobody_asked
         self._manager = StreamableHTTPSessionManager(
             self._tools.server(version("replan")),
             max_sessions=MOST_SESSIONS,
             session_idle_timeout=IDLE_SECS,
-            # Where nobody is asked who they are, a page in the browser of this machine must not get through by a name of its own.
-            security_settings=TransportSecuritySettings(
-                enable_dns_rebinding_protection=open_,
-                allowed_hosts=_LOOPBACK,
-                allowed_origins=[f"http://{host}" for host in _LOOPBACK],
-            ),
+            # By which names, and for which pages, the HTTP service around it has decided (`server.http.hosts`).
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
 
     def mount(self, app: FastAPI) -> None:
@@ -119,15 +115,18 @@ class Mounted:
             token="", client_id=f"{caller.tenant}\n{caller.who}", scopes=[], subject=caller.who
         )
         name = owner.client_id
-        known = next((value.decode("latin-1") for key, value in scope["headers"] if key == _SESSION), "")
-        if not known and scope["method"] == "POST":
-            self._sessions.check_room(name)
+        sent = dict(scope["headers"])
+        known = sent.get(_SESSION, b"").decode("latin-1")
+        opens = contextlib.ExitStack()
+        if not known and scope["method"] == "POST" and sent.get(_VERSION, b"") < _WITHOUT_SESSIONS:
+            opens.enter_context(self._sessions.opening(name))
 
         begun = False
 
         async def sending(message: MutableMapping[str, Any]) -> None:
             nonlocal begun
             begun = True
+            opens.close()
             if message["type"] == "http.response.start" and message["status"] < 400:
                 given = next((value for key, value in message.get("headers", ()) if key == _SESSION), b"")
                 if scope["method"] == "DELETE":
@@ -137,7 +136,7 @@ class Mounted:
             await send(message)
 
         scope = {**scope, _CREDENTIALS: credentials, "user": AuthenticatedUser(owner)}
-        with self._here.holding.place(caller):
+        with opens, self._here.holding.place(caller):
             handling = self._manager.handle_request(scope, receive, sending)
             if scope["method"] != "GET":
                 return await handling
