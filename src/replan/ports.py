@@ -587,6 +587,14 @@ class Shared(NamedTuple):
     upto: int
 
 
+class Member(NamedTuple):
+    """One of a family of forks, and the last event that its log has by now."""
+
+    task_id: str
+    created: float
+    last_seq: int
+
+
 class Taken(NamedTuple):
     """Which task of a family makes a call."""
 
@@ -618,6 +626,10 @@ class Forks(Protocol):
 
     async def forks(self, task_id: str) -> list[Shared]:
         """The tasks that rest on this one's own events, in the order they came."""
+        ...
+
+    async def family(self, task_id: str) -> list[Member]:
+        """All tasks that share some history with this one, and itself: each after the one that it was forked from."""
         ...
 
     async def take(self, claim: Claim, key: str, *, over: Taken | None = None) -> Taken:

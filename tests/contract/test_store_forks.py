@@ -329,3 +329,25 @@ async def test_a_fork_that_workers_take_waits_in_its_line(request: pytest.Fixtur
         assert (summary.queue, summary.due, summary.lacks_worker) == ("q", True, True)
     finally:
         await store.aclose()
+
+
+async def test_a_family_is_told_at_once_with_how_far_each_log_is(store: Store) -> None:
+    claim = await claimed(store)
+    await add(store, claim, *steps(1, 3))
+    await fork(store, "f", "t", 3)
+    await fork(store, "g", "f", 4)
+    await fork(store, "h", "g", 2)  # which rests on the first
+    await claimed(store, "other")
+
+    for name in ("t", "f", "g", "h"):
+        found = await store.family(name)
+        assert [one.task_id for one in found] == ["t", "f", "g", "h"]
+        for one in found:
+            summary = await store.summary(one.task_id)
+            assert (one.created, one.last_seq) == (summary.created, summary.last_seq)
+    assert [one.task_id for one in await store.family("other")] == ["other"]
+
+    await store.delete("g", unfinished=True)
+    assert [one.task_id for one in await store.family("h")] == ["t", "f", "h"]
+    with pytest.raises(TaskNotFound):
+        await store.family("g")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from replan.core import events as e
 from replan.core.state.task import ENDED
 from replan.errors import SealedElsewhere, StaleWriter, TaskExists, TaskGivenAway, TaskNotFound
-from replan.ports import Claim, Shared, Taken
+from replan.ports import Claim, Member, Shared, Taken
 from replan.store.rows import records_of
 
 _ALL = 2**62
@@ -125,6 +125,14 @@ def forks_of(db: sqlite3.Connection, task_id: str) -> list[Shared]:
     return [Shared(*row) for row in rows]
 
 
+def family(db: sqlite3.Connection, task_id: str) -> list[Member]:
+    """All that share some history with the task, and itself, in the order they came."""
+    found = [Member(*row) for row in db.execute(_FAMILY, (task_id,))]
+    if not found:
+        raise TaskNotFound(task_id)
+    return found
+
+
 def take(db: sqlite3.Connection, claim: Claim, key: str, over: Taken | None) -> Taken:
     """Take a call for the task, unless another one of its family has it; whoever has it now."""
     found = db.execute(
@@ -164,6 +172,9 @@ def _name(db: sqlite3.Connection, number: int) -> str:
     return str(db.execute("SELECT task_id FROM task WHERE id = ?", (number,)).fetchone()[0])
 
 
+_FAMILY = """WITH RECURSIVE kin (id) AS (SELECT coalesce(family, id) FROM task WHERE task_id = ?
+ UNION ALL SELECT t.id FROM task t JOIN kin ON t.parent = kin.id)
+SELECT t.task_id, t.created, (SELECT max(seq) FROM event WHERE task = t.id) FROM kin JOIN task t USING (id) ORDER BY t.id"""
 _MAY = "(owner = excluded.owner OR (owner IS :owner AND times = :times))"
 _TAKE = f"""INSERT INTO effect (family, key, owner, times) VALUES (:family, :key, :mine, 1)
 ON CONFLICT DO UPDATE SET owner = CASE WHEN {_MAY} THEN excluded.owner ELSE owner END,

@@ -18,7 +18,7 @@ from replan.core import events as e
 from replan.core.state.task import ENDED
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import StoreDamaged, StoreError, TaskNotFound
-from replan.ports import Shared
+from replan.ports import Member, Shared
 from replan.store import contents, forks, tool_memory
 from replan.store.watch import News, Seen
 from replan.store.writer import translate
@@ -101,6 +101,9 @@ class Reader:
 
     async def forks(self, task_id: str) -> list[Shared]:
         return await self.run(lambda db: forks.forks_of(db, task_id))
+
+    async def family(self, task_id: str) -> list[Member]:
+        return await self.run(lambda db: forks.family(db, task_id))
 
     async def tool_stats(self) -> dict[ToolKey, ToolStats]:
         return await self.run(tool_memory.read)

@@ -43,6 +43,7 @@ from replan.ports import (
     Claim,
     Content,
     KeptTask,
+    Member,
     NewArtifact,
     Redaction,
     Shared,
@@ -391,6 +392,9 @@ class SqliteStore:
             return False
         self._watchers.changed(rests_on, signal=True)
         return True
+
+    async def family(self, task_id: str) -> list[Member]:
+        return await self._reader.family(task_id)
 
     async def rests_on(self, task_id: str) -> list[Shared]:
         return await self._reader.rests_on(task_id)

@@ -35,7 +35,7 @@ from replan.errors import (
     TaskShared,
     TaskUnfinished,
 )
-from replan.ports import Appended, Claim, Content, NewArtifact, Redaction, Shared, Taken, TaskSummary
+from replan.ports import Appended, Claim, Content, Member, NewArtifact, Redaction, Shared, Taken, TaskSummary
 
 _PIECE = 1 << 20
 
@@ -214,6 +214,14 @@ class MemoryStore:
     async def forks(self, task_id: str) -> list[Shared]:
         self._task(task_id)
         return [Shared(name, one.shared) for name, one in self._tasks.items() if one.parent == task_id]
+
+    async def family(self, task_id: str) -> list[Member]:
+        first = self._task(task_id).family or task_id
+        return [
+            Member(name, one.created, len(one.records))
+            for name, one in self._tasks.items()
+            if first in (name, one.family)
+        ]
 
     async def take(self, claim: Claim, key: str, *, over: Taken | None = None) -> Taken:
         task = self._task(claim.task_id)

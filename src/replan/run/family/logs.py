@@ -58,15 +58,16 @@ class FamilyLogs:
         return family
 
     async def _look(self, family: Family) -> None:
-        run, store = self._run, self._run.parts.store
-        line = await store.rests_on(run.task_id)
-        waiting = [line[0].task_id if line else run.task_id]
         others: dict[str, State] = {}
-        for task_id in waiting:
+        for one in await self._run.parts.store.family(self._run.task_id):
+            if one.task_id == self._run.task_id:
+                continue
+            known = self._read.get(one.task_id)
+            if known is not None and known[0] == one.created and known[1].last_seq >= one.last_seq:
+                others[one.task_id] = known[1]  # nothing has been written to it: most have ended
+                continue
             try:
-                waiting += [one.task_id for one in await store.forks(task_id)]
-                if task_id != run.task_id:
-                    others[task_id] = await self.state(task_id, (await store.summary(task_id)).created)
+                others[one.task_id] = await self.state(one.task_id, one.created)
             except TaskNotFound:
                 continue  # deleted meanwhile
         for _ in family.read_on(others):

@@ -147,6 +147,9 @@ g AS (INSERT INTO signal SELECT id, last_seq, %(mark)s::text FROM s)
 SELECT (SELECT task_id FROM p), wake(task_id, queue, priority), pg_notify('{CHANNEL}', %(told)s::text) FROM t"""
 
 RESTS_ON = PIECES + "SELECT task.task_id, line.upto FROM line JOIN task USING (id) ORDER BY line.upto"
+FAMILY = """WITH root AS (SELECT coalesce(family, id) AS id FROM task WHERE task_id = %(task)s::text)
+SELECT t.task_id, t.created, t.last_seq FROM root JOIN task t ON t.id = root.id
+UNION ALL (SELECT t.task_id, t.created, t.last_seq FROM root JOIN task t ON t.family = root.id ORDER BY t.id)"""
 FORKS = """SELECT f.task_id, f.shared FROM task JOIN task f ON f.parent = task.id WHERE task.task_id = %(task)s::text ORDER BY f.id"""
 
 _MAY = "(e.owner = excluded.owner OR (e.owner IS NOT DISTINCT FROM (SELECT id FROM task WHERE task_id = %(over)s::text) AND e.times = %(times)s::int))"

@@ -41,6 +41,7 @@ from replan.ports import (
     Claim,
     Content,
     KeptTask,
+    Member,
     NewArtifact,
     Redaction,
     Shared,
@@ -445,6 +446,12 @@ class PostgresStore:
     async def forks(self, task_id: str) -> list[Shared]:
         await self.summary(task_id)
         return [Shared(*row) for row in await self._do(self._ask_again(sql.FORKS, {"task": task_id}))]
+
+    async def family(self, task_id: str) -> list[Member]:
+        rows = await self._do(self._ask_again(sql.FAMILY, {"task": task_id}))
+        if not rows:
+            raise TaskNotFound(task_id)
+        return [Member(*row) for row in rows]
 
     async def take(self, claim: Claim, key: str, *, over: Taken | None = None) -> Taken:
         params: Params = {
