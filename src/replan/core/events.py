@@ -959,8 +959,11 @@ def _fields(event: AnyEvent) -> JsonObject:
     for name in _LEFT_OUT.get(type(event), ()):
         if not fields[name]:
             del fields[name]
-    if isinstance(event, TaskWaiting) and not event.until_resumed:
-        del fields["because"]
+    if isinstance(event, TaskWaiting):
+        if not event.until_resumed:
+            del fields["because"]
+        if not event.secrets:
+            del fields["secrets"]
     return fields
 
 
