@@ -8,6 +8,7 @@ from itertools import product
 
 from replan.core.evaluation.by_word import by_word
 from replan.core.evaluation.effects_had import Effects, Lost, Resolve
+from replan.core.evaluation.good_since import without_good_since
 from replan.core.evaluation.own_places import has_lost
 from replan.core.evaluation.stand_ins import by_other_tools, in_words
 from replan.core.evaluation.undone import LeftOut, Undone
@@ -43,6 +44,7 @@ def left_out(state: State, resolve: Resolve) -> LeftOut:
     found = [*(_gone(known, effects, spare) if known is not None else ()), *of_steps]
     announced = known.after_more if known is not None else frozenset[int]()
     found = by_word(_by_like_calls(_once_each(found), effects, spare, announced), effects, spare, known)
+    found = without_good_since(found, effects, known)
     found = [_unsaid(one, effects, spare) if one.step.gone in announced else one for one in found]
     return LeftOut(found, _versions(spare, effects), effects.by_name, own)
 
