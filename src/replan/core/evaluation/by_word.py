@@ -24,6 +24,8 @@ class _Had(NamedTuple):
     tool_id: ToolId
     came: int
     by: StepId
+    free: bool = True
+    """It stands for none yet."""
 
 
 def by_word(
@@ -55,12 +57,15 @@ def by_word(
         had = [
             made for step in later.values() for made in _had(step, effects, free, known) if made.came >= since
         ]
-        fitting = _ByTool(had, effects)
+        mine = [effects.by_name[name] for name in names if name in effects.by_name]
+        fitting = _ByTool([made for made in had if made.free], effects)
         by: dict[StepId, None] = {}
         still, owed = [], 0
         for lost in one.lost:
-            if (made := fitting.next(lost.tool_id, taken)) is not None:
+            made = fitting.next(lost.tool_id, taken) or _tried_before(lost, mine, had, effects)
+            if made is not None:
                 by[made.by] = None
+                effects.stand(made.name[0], *mine)
             elif (other := _lacks_it_too(lost, later, room, effects)) is not None:
                 left[at[other]] = left[at[other]].told_with(one)
                 continue
@@ -121,6 +126,16 @@ class _ByTool:
         return made
 
 
+def _tried_before(
+    lost: Lost, mine: Sequence[StepState], had: Sequence[_Had], effects: Effects
+) -> _Had | None:
+    """An effect that stands for what other plans have tried in vain, and may be the lost one of which nobody knows what it was to be."""
+    if lost.is_known:
+        return None
+    fitting = (made for made in had if effects.by_same(lost.tool_id, made.tool_id))
+    return next((made for made in fitting if effects.may_stand_too(made.name[0], mine)), None)
+
+
 def _lacks_it_too(
     lost: Lost, later: Iterable[StepId], room: Mapping[StepId, list[ToolId]], effects: Effects
 ) -> StepId | None:
@@ -136,12 +151,11 @@ def _lacks_it_too(
 def _had(
     step: StepState, effects: Effects, free: Collection[CallKey], known: Recovery | None
 ) -> Iterator[_Had]:
-    """The effects of the step that stand for nothing else, also one that it only states again; and those of whatever took its own place."""
+    """The effects of the step, also one that it only states again; and those of whatever took its own place."""
     for call in step.calls.values():
         if call.status == "succeeded" and call.effect != "reads":
             made = effects.origin(call)
-            if made.key in free:
-                yield _Had((made.key, 0), made.tool_id, effects.came(made), made.step_id)
+            yield _Had((made.key, 0), made.tool_id, effects.came(made), made.step_id, made.key in free)
     heirs = known.replaced if known is not None and step.gone else {}
     name = step.step.step_id
     seen, own = {name}, list[CallState]()

@@ -31,6 +31,11 @@ class Lost(NamedTuple):
     """What was tried for it, by content (`ids.call_base`), and what calls of the same effect have in common."""
     parameters: JsonObject = {}
 
+    @property
+    def is_known(self) -> bool:
+        """True if something but its words tells which effect it was to be."""
+        return any(not one.startswith("~") for one in self.bases)
+
     @classmethod
     def of(cls, tool_id: ToolId, parameters: JsonObject, bases: frozenset[str] = frozenset()) -> Lost:
         """The effect of a call that was to be made with these parameters."""
@@ -52,6 +57,8 @@ class Effects:
         self._never_made = NeverMade(state, resolve, self.by_name)
         self._conditional: set[StepId] | None = None
         self._origins: dict[CallKey, CallState] | None = None
+        self._stands: dict[CallKey, list[StepState]] = {}
+        """By the effect: the steps that were without it, and that it makes good."""
 
     def has_effect(self, name: ToolId) -> bool:
         """True if the tool has an effect; one that is not here any more may have had one."""
@@ -104,6 +111,16 @@ class Effects:
     def came(self, call: CallState) -> int:
         """The version of the plan that the effect of this call came with: one that was had before stands for nothing of later plans."""
         return min(self.by_name[call.step_id].meant, self.origin(call).plan)
+
+    def stand(self, key: CallKey, *steps: StepState) -> None:
+        """This effect stands for one that each of these steps was without."""
+        self._stands.setdefault(key, []).extend(steps)
+
+    def may_stand_too(self, key: CallKey, steps: Sequence[StepState]) -> bool:
+        """True if what the effect stands for already was given up before these steps were planned, or the other way round: then
+        it may be one effect that several plans have tried in vain."""
+        known = self._stands.get(key, ())
+        return bool(known) and all(_follow(one, other) for one, other in product(known, steps))
 
     def lost(self, step: StepState) -> list[Lost]:
         """Each effect that the step was to have and has not, by the places of its calls."""
@@ -203,6 +220,10 @@ def _conditional(steps: Sequence[StepState]) -> set[StepId]:
             found.add(name)
             left += needed_by.get(name, ())
     return found
+
+
+def _follow(one: StepState, other: StepState) -> bool:
+    return 0 < one.gone <= other.meant or 0 < other.gone <= one.meant
 
 
 def called_or_planned(step: StepState) -> list[ToolId]:

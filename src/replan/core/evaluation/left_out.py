@@ -104,7 +104,7 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
         owed: list[Lost] = []
         failed = firm = False
         since = line[0].gone if line else 0
-        for step in line:
+        for at, step in enumerate(line):
             had = spare[step.step.step_id]
             # what was there before had its effect for itself
             made = [call for call in had if effects.came(call) >= since][: len(owed)]
@@ -112,6 +112,8 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
                 len(made) + very.had(step) :
             ]  # what it was to have in place of those was had elsewhere
             had[:] = [call for call in had if not any(call is one for one in made)]
+            for call in made:
+                effects.stand(call.key, *line[:at])
             failed = failed or _failed_effect(step) or has_lost(step, effects)
             if _nothing_to_do(step) and not failed and not firm:
                 owed = []
@@ -192,6 +194,7 @@ class _Spare:
         self._same: dict[ToolId, list[ToolId]] = {}
         """By the tool that was planned: those that have had its effect."""
         self._plans: set[int] = set()
+        self._calls = [call for calls in spare.values() for call in calls]
         place = 0
         for calls in spare.values():
             for call in calls:
@@ -213,6 +216,7 @@ class _Spare:
         place = min((one for one in found if one is not None), default=None)
         if place is not None:
             self._taken.add(place)
+            self._effects.stand(self._calls[place].key, one.step)
         return place is not None
 
     def _first(self, key: tuple[str | None, ToolId, int]) -> int | None:

@@ -36,7 +36,8 @@ class VeryEffects:
 
         The latest plan comes first: what an earlier one was without, and a later one has tried in vain once more, is one effect.
         """
-        self._good: set[tuple[StepId, int]] = set()
+        self._good: dict[tuple[StepId, int], CallState] = {}
+        """By what was lost: the effect that stands for it."""
         self._lost: dict[StepId, list[Lost]] = {}
         made = _Made(effects, spare)
         tried = _Tried()
@@ -44,8 +45,12 @@ class VeryEffects:
             lost = self._lost[step.step.step_id] = effects.lost(step)
             entries = [_Entry(step, place, one) for place, one in enumerate(lost) if one.bases]
             for one in entries:
-                if made.take(one) or tried.again(one) in self._good:
-                    self._good.add(one.name)
+                call = made.take(one)
+                if call is None and (again := tried.again(one)) is not None:
+                    call = self._good.get(again)
+                if call is not None:
+                    self._good[one.name] = call
+                    effects.stand(call.key, step)
             tried.add(entries)
         made.leave()
 
@@ -98,12 +103,13 @@ class _Made:
         self._at: dict[str, list[tuple[int, CallState]]] = {}
         self._of_tool: dict[ToolId, list[tuple[int, CallState]]] = {}
         self._taken: set[int] = set()
-        for place, call in enumerate(call for calls in spare.values() for call in calls):
+        self._calls = [call for calls in spare.values() for call in calls]
+        for place, call in enumerate(self._calls):
             self._of_tool.setdefault(call.tool_id, []).append((place, call))
             for name in effects.names_of(call):
                 self._at.setdefault(name, []).append((place, call))
 
-    def take(self, one: _Entry) -> bool:
+    def take(self, one: _Entry) -> CallState | None:
         """Take the first that came after the plan of the lost one."""
         same = [made for name in one.lost.bases for made in self._at.get(name, ())]
         place = self._first(same, one)
@@ -114,9 +120,9 @@ class _Made:
                 [(at, call) for at, call in made if self._effects.does_it(one.lost, call)], one
             )
         if place is None:
-            return False
+            return None
         self._taken.add(place)
-        return True
+        return self._calls[place]
 
     def _first(self, made: Iterable[tuple[int, CallState]], one: _Entry) -> int | None:
         later = (at for at, call in made if self._effects.came(call) >= one.step.gone)
