@@ -69,7 +69,16 @@ def test_the_client_has_the_names_of_the_library() -> None:
             continue
         theirs = set(inspect.signature(getattr(Client, name)).parameters)
         ours = set(inspect.signature(known).parameters) - {"by"}  # the service knows who calls
-        assert ours - theirs <= {"kwargs", "args", "evaluation", "output_schema", "after", "secrets"}, name
+        assert ours - theirs <= {
+            "kwargs",
+            "args",
+            "evaluation",
+            "output_schema",
+            "after",
+            "secrets",
+            "workflow",
+            "slots",
+        }, name
 
 
 def test_the_client_for_code_that_is_not_async_has_them_too() -> None:

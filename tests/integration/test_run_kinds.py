@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from run_tasks import plan, step, verdict
+from test_run_recovery import reflection
 
 from replan import Replan, tool
 from replan.core.events import PlanGenerated, PlanRejected, ToolSelectionCompleted
@@ -421,3 +422,63 @@ async def test_guidance_for_everything_goes_with_every_task_also_with_a_plan_tha
         ).succeeded
     assert ["BE-BRIEF" in one.turns[0].text for one in model.requests] == [True, True, True]
     assert "Kinds of task" not in told(model, "execution_plan"), "there is nothing to choose"
+
+
+async def test_what_fails_of_a_workflow_s_plan_is_repaired_and_made_anew_as_of_any_other(files: Path) -> None:
+    """With the guidance of its kind for whoever reflects and plans anew; a plan that is made anew comes from no workflow."""
+
+    @tool(effect="reads", name="look_up")
+    def away(city: str) -> dict[str, Any]:
+        """Look up a city."""
+        if city == "Rome":
+            return {"text": "Rome is large", "size": 7}
+        raise ValueError(f"there is no city {city}; it may be written otherwise")
+
+    (files / "scenes" / "report.md").write_text(SCENE + "\n# Reflection\nREFLECT-REPORT\n")
+    wrong = {"slots": {"city": "Rmoe", "to": "ann"}}
+    anew = plan(
+        step("look2", "look_up", parameters={"city": "Rome"}),
+        step("mail2", "send", parameters={"to": "ann", "text": "${look2.output.text}"}),
+    )
+    proposal = reflection("replan", {"advice": "write it otherwise"}, category="tool_error")
+    model = ScriptedModel(
+        {
+            "execution_plan": [NAMED, anew],
+            "workflow_slots": wrong,
+            "step_reflection": proposal,
+            "evaluation": verdict(),
+        }
+    )
+    async with Replan(
+        model, [away, send], db=files / "log.db", workflows=files / "flows", scenes=files / "scenes"
+    ) as replan:
+        done = await replan.run("report on Rome to ann")
+    assert done.succeeded, done.failure
+    assert sent == [{"to": "ann", "text": "Rome is large", "note": ""}]
+    assert "REFLECT-REPORT" in told(model, "step_reflection")
+    later = [one for one in model.requests if one.schema_name == "execution_plan"][1].turns[0].text
+    assert "PLAN-REPORT" in later
+    assert "# Workflows" not in later
+
+
+async def test_of_very_many_workflows_those_are_shown_that_are_like_the_task(files: Path) -> None:
+    for n in range(200):
+        text = WORKFLOW.replace("city-report", f"other-{n}").replace("Look up a city", f"Do the {n}th thing")
+        (files / "flows" / f"{n}.yaml").write_text(text)
+    model = ScriptedModel({"execution_plan": NAMED, "workflow_slots": FILLED, "evaluation": verdict()})
+    async with made(files, model) as replan:
+        assert (await replan.run("Look up a city and send what you find about Rome to ann, twice")).succeeded
+    first = told(model, "execution_plan")
+    assert "- city-report(" in first
+    assert first.count("- other-") == 29
+
+
+async def test_an_answer_with_steps_and_a_workflow_falls_back_to_its_own_steps(files: Path) -> None:
+    both = {**plan(step("a", "look_up", parameters={"city": "Rome"})), "workflow_id": "city-report"}
+    cannot = {"slots": {}, "cannot": "nobody is to be told"}
+    model = ScriptedModel({"execution_plan": both, "workflow_slots": cannot, "evaluation": verdict()})
+    async with made(files, model) as replan:
+        done = await replan.run("look up Rome")
+    assert done.succeeded
+    assert asked(model) == ["execution_plan", "workflow_slots", "evaluation"]
+    assert sent == []

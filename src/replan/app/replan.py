@@ -28,7 +28,8 @@ from replan.config.values import found
 from replan.config.whoever import whoever
 from replan.core.begun import Begun
 from replan.core.events import Record
-from replan.core.kinds.known import Known
+from replan.core.kinds.scene import Scene
+from replan.core.kinds.workflow import Workflow
 from replan.core.limits.policy import within
 from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.secrets import KnownSecrets, secrets_of_settings, secrets_of_text
@@ -548,9 +549,13 @@ class Replan(Keeping, Intervening):
         _ = self._open  # before that none is listed
         return self._catalog.specs()
 
-    async def kinds(self) -> Known:
-        """The scenes and workflows that there are now, and what is wrong with the files that should have some."""
-        return await self._kinds.current()
+    async def scenes(self) -> list[Scene]:
+        """The kinds of tasks for which there is guidance now. What is wrong with their files goes to the logger `replan`."""
+        return list((await self._kinds.current()).scenes.values())
+
+    async def workflows(self) -> list[Workflow]:
+        """The plans that are written beforehand, as they are now; likewise."""
+        return list((await self._kinds.current()).workflows.values())
 
     @property
     def tool_problems(self) -> list[str]:

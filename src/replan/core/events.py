@@ -86,6 +86,7 @@ class TaskSubmitted(Event):
             del asked[name]
         if (used := self.workflow) is not None:  # the same request, also once the workflow was edited
             asked["plan"] = {"workflow": used.workflow_id, "slots": used.slots}
+            asked["description"] = "" if used.described else self.description
         if not self.tenant:  # as it was before there were any
             del asked["tenant"]
         return digest(canonical(asked))

@@ -54,3 +54,5 @@ class UsedWorkflow(Frozen):
     digest: str = ""
     slots: JsonObject = {}
     task_type: str = DEFAULT
+    described: bool = False
+    """The task's words are those of the workflow, as whoever submits it has given none."""

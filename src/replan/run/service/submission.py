@@ -72,6 +72,7 @@ def built(wanted: Submission, known: Known) -> Submission:
             digest=workflow.digest,
             slots=found.values,
             task_type=workflow.task_type,
+            described=not wanted.description.strip(),
         ),
     )
 

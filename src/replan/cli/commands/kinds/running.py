@@ -63,10 +63,11 @@ def run_workflow(
 
         replan = as_replan(address, approval=approve, interactive=False)
         schemas, description = run_loop(_of_service(address, name))
+        text = text or description  # a service takes no task without words
     else:
         settings = opening.settings_of(config)
         found = opening.kinds_of(settings).workflow(name)
-        schemas, description = found.slots, found.description
+        schemas = found.slots
         replan = opening.open_replan(
             settings,
             tools=_sources(found, tools),
@@ -76,7 +77,7 @@ def run_workflow(
             db=db,
             approval=approve or settings.approval.mode,
         )
-    task = NewTask(text or description, {**request, "slots": slots_of(pairs, schemas)})
+    task = NewTask(text or "", {**request, "slots": slots_of(pairs, schemas)})
     with own_stdout() as out:
         if plan_only:
             run_loop(plan_of(replan, task, out, "json"))
