@@ -92,7 +92,10 @@ servers: $(VENV)/.dev  ## Use MCP servers written by others in whole tasks (inst
 toolbench: $(VENV)/.dev  ## Measure what calls of tools cost, by source, and what becomes of their faults
 	$(BIN)/python -m bench.tools
 
-.PHONY: chaos takeover durability
+.PHONY: chaos takeover durability failover
+failover: $(VENV)/.dev  ## Kill and freeze endpoints under load, and have Consul flap
+	$(BIN)/python -m bench.failover
+
 takeover: $(VENV)/.dev  ## Measure how long the task of a killed worker stands still
 	$(BIN)/python -m bench.takeover
 

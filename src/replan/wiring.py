@@ -252,8 +252,17 @@ class Discovery(NamedTuple):
             if each is not None
         ]
 
-    def states(self) -> list[ServiceState]:
-        return [each.state() for _, each in self.named()]
+    def start(self) -> None:
+        """Look for them from now on, before somebody needs them."""
+        for _, each in self.named():
+            each.start()
+
+    async def aclose(self) -> None:
+        for _, each in self.named():
+            await each.aclose()
+
+    def states(self) -> list[tuple[str, ServiceState]]:
+        return [(name, each.state()) for name, each in self.named()]
 
 
 def discovery_of(settings: Settings) -> Discovery:

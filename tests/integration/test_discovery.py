@@ -63,8 +63,8 @@ async def looking(consul: StandIn, service: str = "llm", **options: Any) -> Asyn
         await found.aclose()
 
 
-def configured(consul: StandIn, **sections: Any) -> Settings:
-    section = {"enabled": True, "port": consul.port, **sections.pop("consul", {})}
+def configured(agent: StandIn, **sections: Any) -> Settings:
+    section = {"enabled": True, "port": agent.port, **sections.pop("consul", {})}
     return Settings.model_validate({"consul": section, **sections})
 
 
@@ -312,6 +312,35 @@ async def test_tools_are_called_at_instances_that_come_and_go(protocol: str) -> 
         for number in range(5):
             assert await source.call(ToolCall("echo", {"value": number}, f"c{number}")) == number
         await source.aclose()
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "round_robin"])
+async def test_an_instance_that_takes_calls_and_answers_none_is_left_alone(strategy: str) -> None:
+    async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    dead = await asyncio.start_server(mute, "127.0.0.1", 0)
+    async with stand_in() as consul, running([FunctionSource([echo])], keys=Keys(), grace_secs=0) as alive:
+        consul.set("tools", port_of(alive.urls[0]), dead.sockets[0].getsockname()[1])
+        service = {"service_name": "tools", "protocol": "http", "timeout_secs": 0.3}
+        settings = configured(consul, consul={"load_balance": strategy}, tool_service=service)
+        found = discovery_of(settings).tools
+        assert found is not None
+        source = RemoteSource(found, name="tool_service", protocol="http", timeout_secs=0.3)
+        await source.tools()
+        late = 0
+        async with asyncio.timeout(SECS):
+            for number in range(200):
+                try:
+                    assert await source.call(ToolCall("echo", {"value": number}, "")) == number
+                except ToolCallError:
+                    late += 1
+                    await asyncio.sleep(0.35)  # it is looked after meanwhile
+        assert late <= 3
+        await source.aclose()
+    dead.close()
+    await dead.wait_closed()
 
 
 async def test_a_call_whose_answer_was_lost_is_not_made_at_another_instance(tmp_path: Path) -> None:

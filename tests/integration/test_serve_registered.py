@@ -65,7 +65,8 @@ async def test_it_is_registered_while_it_serves_and_ready_without_an_agent(tmp_p
             text = (await client.get(f"{here.url}/metrics")).text
         assert "replan_registered 0.0" in text
         assert "replan_registrations_total 1.0" in text
-        assert 'replan_discovery_instances{service="127.0.0.1:1"} 0.0' in text  # nobody has asked for it
+        assert 'replan_discovery_instances{purpose="model service",service="127.0.0.1:1"} 1.0' in text
+        assert before["model service"] == (True, "1 instance of 127.0.0.1:1")
         agent.port = port
         await agent.start()
         async with asyncio.timeout(SECS):

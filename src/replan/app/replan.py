@@ -161,6 +161,7 @@ class Replan(Keeping, Intervening):
             return
         check_all()
         async with contextlib.AsyncExitStack() as closing:
+            closing.push_async_callback(self.discovery.aclose)
             self._running = await opened(
                 closing, self._db, self.settings, self._catalog, self._models, self._announcer,
                 ask=self._ask, record_tells=self._record_in_prompts, secrets=self.secrets, approval=self._policy.approval,

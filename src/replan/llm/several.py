@@ -9,6 +9,7 @@ from replan.core.limits.prices import Price
 from replan.llm.address import name_at
 from replan.llm.discovered import DiscoveredModel
 from replan.llm.fallback import FallbackModel
+from replan.llm.opening import require_library
 from replan.llm.provider import open_model
 from replan.llm.retry import RetryingModel
 from replan.ports import Endpoints
@@ -30,6 +31,8 @@ def open_several(
 
     Each is asked once before any is asked again: to wait is for when all have failed. `options`: of `open_model`.
     """
+
+    require_library()  # what is missing is told before any work is done
 
     def at(endpoint: str) -> RetryingModel:
         return open_model(

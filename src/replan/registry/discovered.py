@@ -66,11 +66,15 @@ class Discovered:
 
     # ── Endpoints ──
 
-    async def begin(self) -> None:
+    def start(self) -> None:
+        """Look for it from now on, and wait for nothing."""
         loop = asyncio.get_running_loop()
         if self._task is None or self._task.done() or self._loop is not loop:
             self._loop, self._first = loop, asyncio.Event()
             self._task = loop.create_task(self._keep_looking())
+
+    async def begin(self) -> None:
+        self.start()
         if not self._places and not self._first.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FIRST_SECS):

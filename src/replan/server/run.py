@@ -75,6 +75,7 @@ async def serve(
     )
     service.parts.taps = (*service.parts.taps, metrics)
     shared.checks["store"] = _reads(shared)
+    replan.discovery.start()
     shared.checks |= {name: found(looked_for) for name, looked_for in replan.discovery.named()}
     async with contextlib.AsyncExitStack() as fronts:
         # Last: what has begun is carried through, and counts among what is drained.

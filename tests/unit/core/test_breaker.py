@@ -102,6 +102,27 @@ def test_each_failure_while_it_is_half_open_doubles_the_rest_up_to_the_longest()
     assert breaker.wait_secs == 2
 
 
+def test_tripped_it_is_open_whatever_becomes_of_the_tries_that_are_under_way() -> None:
+    time = Time()
+    breaker = Breaker(cool_down_secs=2, now=time)
+    before = breaker.allow()
+    assert before is not None
+    breaker.trip()
+    before.succeeded()
+    assert (breaker.is_closed, breaker.allow(), breaker.wait_secs) == (False, None, 2)
+    time.now = 2
+    probe = breaker.allow()
+    assert probe is not None
+    breaker.trip()
+    probe.succeeded()
+    assert breaker.allow() is None
+    time.now = 4
+    last = breaker.allow()
+    assert last is not None
+    last.succeeded()
+    assert breaker.is_closed
+
+
 def test_the_end_of_a_try_counts_once() -> None:
     breaker = Breaker(threshold=2)
     tried = breaker.allow()

@@ -57,6 +57,12 @@ class Breaker:
         self._probing = True
         return Try(partial(self._told, self._turns))
 
+    def trip(self) -> None:
+        """Open, as it was found out otherwise that nobody is there; tries that are under way say nothing of it any more."""
+        self._probing = False
+        self._opened = self._now()
+        self._turns += 1
+
     def _told(self, turns: int, good: bool | None) -> None:
         """A try has ended. One that began before the breaker last opened or closed says nothing of now."""
         if turns != self._turns:

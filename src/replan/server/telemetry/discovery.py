@@ -14,35 +14,36 @@ if TYPE_CHECKING:
     from replan.registry.consul.registration import Registration
 
 
+_LABELS = ["service", "purpose"]
+
+
 class Registries(Collector):
     """Read at the time of asking."""
 
     def __init__(
-        self, states: Callable[[], Sequence[ServiceState]], registration: Registration | None
+        self, states: Callable[[], Sequence[tuple[str, ServiceState]]], registration: Registration | None
     ) -> None:
         self._states = states
         self._registration = registration
 
     def collect(self) -> Iterator[Metric]:
         known = GaugeMetricFamily(
-            "replan_discovery_instances", "Instances of a service that are known.", labels=["service"]
+            "replan_discovery_instances", "Instances of a service that are known.", labels=_LABELS
         )
         well = GaugeMetricFamily(
             "replan_discovery_up",
             "Whether its registry answers, and lists some that can be used.",
-            labels=["service"],
+            labels=_LABELS,
         )
-        looks = CounterMetricFamily(
-            "replan_discovery_answers", "Answers of its registry.", labels=["service"]
-        )
+        looks = CounterMetricFamily("replan_discovery_answers", "Answers of its registry.", labels=_LABELS)
         changes = CounterMetricFamily(
-            "replan_discovery_changes", "Answers with others than before.", labels=["service"]
+            "replan_discovery_changes", "Answers with others than before.", labels=_LABELS
         )
         failures = CounterMetricFamily(
-            "replan_discovery_failures", "Questions that its registry did not answer.", labels=["service"]
+            "replan_discovery_failures", "Questions that its registry did not answer.", labels=_LABELS
         )
-        for state in self._states():
-            labels = [state.service]
+        for purpose, state in self._states():
+            labels = [state.service, purpose]
             known.add_metric(labels, state.instances)
             well.add_metric(labels, 0 if state.problem else 1)
             looks.add_metric(labels, state.looks)

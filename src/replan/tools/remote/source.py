@@ -24,6 +24,7 @@ from replan.tools.remote.client.transport import Endpoint, checked_url
 from replan.tools.remote.messages import Listing
 
 CANCEL_SECS = 2.0
+LOOK_AFTER_SECS = 2.0
 WATCH_SECS = 30.0
 """How long one question for a changed list may be left open."""
 _MOST_DOUBTS = 10_000
@@ -92,7 +93,7 @@ class RemoteSource:
         self._problems: list[ToolProblem] = []
         self._changed: Callable[[], None] | None = None
         self._watching: asyncio.Task[None] | None = None
-        self._cancels: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
         self._attempts: set[Attempt] = set()
         self._doubts: dict[str, Doubt] = {}
         """By key, of calls that failed."""
@@ -159,8 +160,8 @@ class RemoteSource:
             self._watching.cancel()
             await asyncio.wait({self._watching}, timeout=1.0)
             self._watching = None
-        if self._cancels:
-            await asyncio.wait(self._cancels, timeout=CANCEL_SECS)
+        if self._beside:
+            await asyncio.wait(self._beside, timeout=CANCEL_SECS)
         await self._peers.aclose()
 
     async def _call(self, call: ToolCall) -> Any:
@@ -191,6 +192,8 @@ class RemoteSource:
                 raise
             late = attempt.final(f"no answer within {in_digits(secs)} seconds")
             self._remember(call, late, attempt)
+            if attempt.asked is not None:
+                self._in_the_background(self._look_after(attempt.asked))
             raise late from None
         except ToolCallError as error:
             self._remember(call, error, attempt)
@@ -227,9 +230,21 @@ class RemoteSource:
                 async with asyncio.timeout(CANCEL_SECS):
                     await peer.transport.cancel(call_id)
 
-        task = asyncio.get_running_loop().create_task(tell())
-        self._cancels.add(task)
-        task.add_done_callback(self._cancels.discard)
+        self._in_the_background(tell())
+
+    async def _look_after(self, peer: Peer) -> None:
+        """A call had no answer in time. Its tool may be slow, or nobody may be there any more: then others are not sent there."""
+        with self._peers.using(peer):
+            try:
+                await peer.list_tools(min(LOOK_AFTER_SECS, self._timeout_secs))
+            except ToolCallError as error:
+                if error.happened == "no" and (is_down(error) or error.kind == "unavailable"):
+                    peer.breaker.trip()
+
+    def _in_the_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     def _others(self) -> None:
         """Other endpoints than before: what they offer, and which keys they remember, may be something else."""

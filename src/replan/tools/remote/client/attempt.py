@@ -60,6 +60,8 @@ class Attempt:
         self._store_sent = ""
         self.sent = False
         self.under_way = False
+        self.asked: Peer | None = None
+        """Where the latest try is, or was."""
         self._is_last = False
 
     def stop_trying(self) -> None:
@@ -84,6 +86,7 @@ class Attempt:
                 wait = 0.0
                 self._order = self._peers.order()
                 continue
+            self.asked = peer
             try:
                 with self._peers.using(peer):
                     return await self._try(peer, tried)

@@ -1,0 +1,1 @@
+"""What becomes of calls when an endpoint fails under load, and when a registry flaps."""
