@@ -28,6 +28,7 @@ from replan.errors import (
     ServiceUnreachable,
     TaskEnded,
     TaskExists,
+    TaskNotDone,
     TaskNotFound,
 )
 
@@ -94,6 +95,22 @@ async def test_a_task_is_run_to_its_result(client: Client) -> None:
     assert (await client.summary(result.task_id)).status == "succeeded"
     assert result.task_id in [one.task_id for one in await client.tasks(["succeeded"])]
     assert result.task_id not in [one.task_id for one in await client.tasks(["failed"])]
+
+
+async def test_a_task_follows_another_one_and_a_session(client: Client) -> None:
+    first = await client.run("Weather", plan=ROME, evaluation="steps", session_id="trip")
+    again = {"steps": [step("s1", "weather", city="${previous.s1.output.city}")]}
+    for before in ({"previous_task_id": first.task_id}, {"session_id": "trip"}):
+        result = await client.run("The same again", plan=again, evaluation="steps", **before)  # type: ignore[call-overload]
+        assert result.output == {"city": "Rome", "degrees": 4}
+    assert (await client.plan("The same again", plan=again, session_id="trip")).steps[0].tool == "weather"
+    assert len(await client.tasks(session_id="trip")) == 2
+    waits = await client.run("Pay", plan=PAYS, evaluation="steps", task_id="unfinished")
+    assert waits.status == "waiting"
+    with pytest.raises(TaskNotDone, match="has not ended"):
+        await client.submit("Again", plan=again, previous_task_id="unfinished")
+    with pytest.raises(InputError, match="given twice"):
+        await client.submit("Again", context={"session_id": "a"}, session_id="b")
 
 
 class Weather(BaseModel):

@@ -145,6 +145,20 @@ async def test_a_task_is_carried_out_on_one_call_and_its_result_read_on_another(
     assert [(one.step_id, json.loads(one.output_json)) for one in done.steps] == [("a", "seen")]
 
 
+async def test_a_task_follows_another_one(there: Grpc) -> None:
+    first = await submitted(there)
+    await there.there.done(first)
+    again = plan(step("b", "pay", when="previous.a.output == 'seen'", parameters={"amount": 3}))
+    context = {"previous_task_id": first, "session_id": "s"}
+    done = await there.there.done(await submitted(there, again, context=context))
+    assert done.final_output == "paid"
+    unfinished = (await waiting(there)).task_id
+    refused = await there.refused(
+        there.call("SubmitTask", **fields(task(again, context={"previous_task_id": unfinished})))
+    )
+    assert (refused.code, refused.reason) == ("FAILED_PRECONDITION", "TASK_NOT_DONE")
+
+
 async def test_the_same_key_is_the_same_task_and_another_body_is_refused(there: Grpc) -> None:
     first = await there.call("SubmitTask", **fields(task(idempotency_key="k")))
     second = await there.call("SubmitTask", **fields(task(idempotency_key="k")))

@@ -121,6 +121,18 @@ async def test_a_task_is_run_and_its_progress_only_rises(tmp_path: Path, era: st
     assert "c: done (3 of 3 steps)" in [one.message for one in there.told]
 
 
+async def test_a_task_follows_another_one(tmp_path: Path) -> None:
+    async with offering(tmp_path) as there:
+        first = await there.call("run_task", **wanted(), session_id="s")
+        again = plan(step("b", "pay", when="previous.a.output == 'seen'", parameters={"amount": 3}))
+        done = await there.call(
+            "run_task", **wanted(again), previous_task_id=first["task_id"], session_id="s"
+        )
+        listed = await there.call("list_tasks", session_id="s")
+    assert done["final_output"] == "paid"
+    assert [one["task_id"] for one in listed["items"]] == [done["task_id"], first["task_id"]]
+
+
 @eras
 async def test_a_task_that_takes_longer_than_its_call_goes_on_and_is_waited_for(
     tmp_path: Path, era: str

@@ -49,9 +49,9 @@ class NewTask(Input):
     metadata: Json = {}
     """Values that the task is about, by name: parameters of tools may come from here."""
     session_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    """Tasks of one conversation have the same."""
+    """Tasks of one conversation have the same: each knows what the last of them have done and given."""
     previous_task_id: TaskId | None = None
-    """A task whose result this one may use."""
+    """A task that has ended and that this one follows ("send it again"): what it has done and given can be used."""
     idempotency_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """The same key with the same request is the same task: give one, and a call that broke off can be made again."""
     options: SubmitOptions = SubmitOptions()
