@@ -160,6 +160,25 @@ async def test_a_secret_that_only_the_later_task_knows_is_masked_in_what_it_has_
     assert PASSWORD not in log
 
 
+async def test_what_turns_out_to_be_secret_later_is_cut_out_of_what_was_read(tmp_path: Path) -> None:
+    """Metadata of a plain name, which a plan puts into a parameter that takes a secret."""
+    in_ = step("in", "login", parameters={"password": "${metadata.word}"})
+    model = ScriptedModel({"execution_plan": plan(in_), "evaluation": verdict()})
+    async with Replan(model, TOOLS, db=tmp_path / "log.db") as replan:
+        first = plan(step("a", "echo", parameters={"text": f"{PASSWORD} " * 10_000}))
+        await replan.run("say it", plan=first, evaluation="steps", task_id="first")
+        done = await replan.run(
+            "log in", previous_task_id="first", metadata={"word": PASSWORD}, task_id="second"
+        )
+        assert done.succeeded, done.failure
+        records = await replan.history("second")
+    (read,) = [one.event for one in records if one.type == "previous_tasks_read"]
+    output = read.tasks[0].steps[0].output
+    assert output.masked
+    assert output.artifact.masked
+    assert PASSWORD not in json.dumps([one.wire() for one in records], default=str)
+
+
 async def test_a_task_that_was_given_away_is_not_followed(tmp_path: Path) -> None:
     async with Replan(tools=TOOLS, db=tmp_path / "log.db", evaluation="steps", interactive=True) as replan:
         held = plan(step("a", "send", parameters={"text": "x"}, requires_approval=True))

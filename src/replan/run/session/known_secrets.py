@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from replan.core.data.read_json import Unreadable, candidates
-from replan.core.events import AnyEvent, TaskSubmitted
+from replan.core.events import AnyEvent, PreviousTasksRead, TaskSubmitted
+from replan.core.following.told import Kept
 from replan.core.references.kept import STREAMED, value_of
 from replan.core.references.refs import references
 from replan.core.secrets import (
@@ -26,7 +27,7 @@ from replan.core.secrets import (
     secrets_written_in,
     takes_secrets,
 )
-from replan.core.types import Artifact, JsonObject, ToolSpec
+from replan.core.types import Artifact, Frozen, JsonObject, ToolSpec
 from replan.ports import Tools
 from replan.run.session.outputs import pack, read_now
 
@@ -244,6 +245,9 @@ class LateSecrets:
             for name, value in made.__dict__.items()
             if isinstance(value, Artifact) and value.artifact_id in self.kept
         }
+        if isinstance(made, PreviousTasksRead):
+            tasks = _marked(made.tasks, self.kept.keys())
+            changed.update({"tasks": tasks} if tasks is not made.tasks else {})
         files: tuple[Artifact, ...] = getattr(made, "files", ())
         if any(file.artifact_id in self.kept for file in files):
             changed["files"] = tuple(
@@ -251,3 +255,23 @@ class LateSecrets:
                 for file in files
             )
         return made.model_copy(update={**changed, "masked": True}) if changed else made
+
+
+def _marked(value: Any, changed: Collection[str]) -> Any:
+    """The value in which the artifacts that were changed say that something was cut out of them, however deep they stand."""
+    if isinstance(value, Artifact):
+        return value.model_copy(update={"masked": True}) if value.artifact_id in changed else value
+    if isinstance(value, tuple):
+        items = tuple(_marked(item, changed) for item in value)
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if isinstance(value, Kept):
+        artifact, files = _marked(value.artifact, changed), _marked(value.files, changed)
+        if artifact is value.artifact and files is value.files:
+            return value
+        return value.model_copy(update={"artifact": artifact, "files": files, "masked": True})
+    if isinstance(value, Frozen):
+        made = {
+            name: new for name, old in value.__dict__.items() if (new := _marked(old, changed)) is not old
+        }
+        return value.model_copy(update=made) if made else value
+    return value
