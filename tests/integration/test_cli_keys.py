@@ -100,6 +100,7 @@ def test_the_key_itself_is_stored_nowhere(tmp_path: Path) -> None:
         (("--name", "x" * (MOST_OF_A_NAME + 1)), "cannot be the name of a key"), (("--name", "ci", "--scope", "fly"), "no scope"),
         (("--name", "ci", "--tenant", "Acme Inc"), "tenant"), (("--name", "ci", "--expires", "soon"), "90d"), (("--name", "ci", "--expires", "2001-01-01"), "expired"),
         (("--name", "ci", "--expires", "999999w"), "too far"),
+        (("--name", "ci", "--expires", "9999-12-31T23:59:59-12:00"), "too far"),
     ],
 )  # fmt: skip
 def test_a_key_that_cannot_be_is_told(tmp_path: Path, args: tuple[str, ...], said: str) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("mcp")
 
+import mcp_types as types
 from access_world import ASKED, SECS, World, world
+from mcp_world import ERAS, Mcp, accept, offering
 
 from replan.run.access.callers import LOCAL, Caller
 from replan.run.access.use_cases import UseCases
@@ -53,3 +56,32 @@ async def test_a_task_that_came_to_wait_while_it_was_looked_at_is_seen_to_wait(t
         await hub.aclose()
     assert found.status == "waiting"
     assert [one.waiting_for.kind for one in found.waiting] == ["approval"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_whoever_has_begun_a_task_sees_its_end_also_after_a_form(tmp_path: Path, era: str) -> None:
+    caller = Caller("key:ann", "acme", frozenset({"run", "approve"}))
+    async with offering(tmp_path, era=era, says=lambda _: accept(approve=True), caller=caller) as there:
+        done = await there.call("run_task", task="pay", options={"plan": ASKED, "evaluation": "steps"})
+        assert len(there.asked) == 1
+    assert done["is_success"]
+
+
+@pytest.mark.parametrize("begun", ["", "0" * 64, "ü", 7, None])
+async def test_nobody_sees_a_task_by_a_state_that_was_made_up(tmp_path: Path, begun: object) -> None:
+    caller = Caller("key:ann", "acme", frozenset({"run", "approve"}))
+    async with offering(tmp_path, era=ERAS[1], says=lambda _: accept(approve=True), caller=caller) as there:
+        other = await there.there.submit(ASKED, Caller("key:bob", "acme"))
+        said = await _with_state(there, {"task_id": other.task_id, "in_vain": [], "begun": begun})
+    assert "the scope 'read'" in said
+
+
+async def _with_state(there: Mcp, state: object) -> str:
+    arguments = {"task": "x", "options": {"plan": ASKED, "evaluation": "steps"}}
+    params = types.CallToolRequestParams(
+        name="run_task", arguments=arguments, request_state=json.dumps(state), input_responses={}
+    )
+    found = await there.client.session.send_request(
+        types.CallToolRequest(params=params), types.CallToolResult
+    )
+    return str(found.content)

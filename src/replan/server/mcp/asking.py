@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import mcp_types as types
 from mcp import MCPError
@@ -164,7 +164,19 @@ class AsksLater:
         raise AskedLater(waiting[:_MOST_FORMS])
 
 
-def asked(waiting: list[WaitingTask], task_id: str, answers: Answers) -> types.InputRequiredResult:
+class Earlier(NamedTuple):
+    """What an earlier round of a call has left with the client."""
+
+    task_id: str
+    in_vain: frozenset[str]
+    """What was asked in vain."""
+    begun: str
+    """What shows that this caller has begun the task; whatever the client likes, where it has made that up."""
+
+
+def asked(
+    waiting: list[WaitingTask], task_id: str, answers: Answers, begun: str
+) -> types.InputRequiredResult:
     """What the client is told to ask; what it says next time names the calls that were shown."""
     requests: dict[str, Any] = {
         json.dumps([one.waiting_for.kind, one.waiting_for.id, one.hash]): types.ElicitRequest(
@@ -172,7 +184,7 @@ def asked(waiting: list[WaitingTask], task_id: str, answers: Answers) -> types.I
         )
         for one in waiting
     }
-    state = json.dumps({"task_id": task_id, "in_vain": sorted(answers.in_vain)})
+    state = json.dumps({"task_id": task_id, "in_vain": sorted(answers.in_vain), "begun": begun})
     return types.InputRequiredResult(input_requests=requests, request_state=state)
 
 
@@ -181,18 +193,19 @@ async def heard_again(params: types.CallToolRequestParams, answers: Answers) -> 
     for key, said in (params.input_responses or {}).items():
         try:
             kind, asked_id, call = json.loads(key)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             continue  # no question of ours
         if isinstance(said, types.ElicitResult) and isinstance(asked_id, str):
             await answers.heard(str(kind), asked_id, call if isinstance(call, str) else None, said)
 
 
-def state_of(params: types.CallToolRequestParams) -> tuple[str, set[str]] | None:
-    """The task that an earlier round of this call is about, and what was asked in vain; None: this is the first one."""
+def state_of(params: types.CallToolRequestParams) -> Earlier | None:
+    """What an earlier round of this call has left; None: this is the first one."""
     if params.request_state is None:
         return None
     try:
         state = json.loads(params.request_state)
-        return str(state["task_id"]), {str(one) for one in state["in_vain"]}
-    except (ValueError, TypeError, KeyError):
+        in_vain = frozenset(str(one) for one in state["in_vain"])
+        return Earlier(str(state["task_id"]), in_vain, str(state.get("begun", "")))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise MCPError(types.INVALID_PARAMS, "requestState is not what this server has given") from None

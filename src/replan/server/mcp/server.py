@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import hmac
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import cache, partial
 from typing import Any
@@ -17,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from replan.core.types import JsonObject
 from replan.core.words import in_digits
 from replan.errors import InputError
-from replan.run.access.callers import Caller
+from replan.run.access.callers import Caller, reader
 from replan.server.mcp.asking import (
     Answers,
     AsksLater,
@@ -60,6 +62,7 @@ class Tools:
         self._here = here
         self._caller_of = caller_of
         self._while_known = while_known
+        self._secret = secrets.token_bytes(32)
         self._offered = {name: one for name, one in OFFERED.items() if for_people or name not in FOR_PEOPLE}
 
     def server(self, version: str) -> Server[Any]:
@@ -106,18 +109,19 @@ class Tools:
         """`run_task`, `wait_task`, `get_result`."""
         before, begun = state_of(params), params.name == "run_task"
         if before is not None:
-            task_id = before[0]
+            task_id = before.task_id
         elif begun:
             task_id = (await submit(self._here, caller, given)).task_id
         else:
             task_id = given.task_id
-        if begun and before is None:  # whoever begins a task may see what becomes of it
-            caller = caller._replace(scopes=caller.scopes | {"read"})
+        mark = self._mark(caller, task_id) if begun else ""
+        if begun and (before is None or hmac.compare_digest(mark, _ascii(before.begun))):
+            caller = reader(caller)  # whoever begins a task may see what becomes of it
         if params.name == "get_result":
             return _result(await outcome_of(self._here, caller, task_id))
         answers = Answers(self._here, caller, task_id, partial(self._caller_of, ctx))
         if before is not None:
-            answers.in_vain |= before[1]
+            answers.in_vain |= before.in_vain
             await heard_again(params, answers)
         asker: Asker | None = None
         if can_be_asked(ctx):
@@ -129,12 +133,21 @@ class Tools:
             await self._caller_of(ctx)  # a key may have been revoked meanwhile
             return _result(found)
         except AskedLater as later:
-            return asked(later.waiting, task_id, answers)
+            return asked(later.waiting, task_id, answers, mark)
+
+    def _mark(self, caller: Caller, task_id: str) -> str:
+        """What nobody makes up: that this caller has begun the task by a call that is not over."""
+        text = "\n".join((caller.tenant, caller.who, task_id))
+        return hmac.new(self._secret, text.encode(), "sha256").hexdigest()
 
     def _unknown(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._offered, 3)
         hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(self._offered)}"
         return f"there is no tool {name[:100]!r}; {hint}"
+
+
+def _ascii(text: str) -> str:
+    return text if text.isascii() else ""
 
 
 @cache

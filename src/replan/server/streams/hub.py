@@ -158,7 +158,8 @@ class Watcher:
 
     def _from_the_ring(self, at: int, most: int) -> list[bytes]:
         found, self._at, self._seq = self._ring.piece(at, self._seq, most)
-        self._beat = self._hub.beats
+        if found:  # what is left out in this form is no sign of life
+            self._beat = self._hub.beats
         return found
 
     async def _from_the_log(self, most: int) -> list[bytes]:
@@ -194,7 +195,8 @@ class Watcher:
                 self._done = True
                 break
         self._page = max(2, min(PAGE, 2 * taken))  # large ones are not read again and again
-        self._beat = self._hub.beats
+        if found:
+            self._beat = self._hub.beats
         return found
 
 

@@ -270,7 +270,7 @@ def _end(text: str, now: float) -> float:
         end = datetime.fromisoformat(text)
     except ValueError:
         raise InputError(f"--expires {text!r}: write 90d, 12h, or a day like 2027-01-31") from None
-    return (end if end.tzinfo else end.replace(tzinfo=UTC)).timestamp()
+    return _bounded((end if end.tzinfo else end.replace(tzinfo=UTC)).timestamp())
 
 
 def _bounded(end: float) -> float:
