@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from service_here import Here, service_here
 from service_process import plan, step
 
+from replan import Replan
 from replan.client import Client
 from replan.errors import SecretsMissing
 from replan.testing import FakeTool
@@ -63,6 +64,53 @@ async def test_it_is_said_wherever_one_looks_what_the_task_waits_for(tmp_path: P
         last = (await http.get("/tasks/t")).json()["last_seq"]
         assert await stands(http) == found
         assert (await http.get("/tasks/t")).json()["last_seq"] == last, "it is said once"
+
+
+async def test_a_process_that_has_not_what_a_secret_is_read_from_says_so_and_another_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db, steps, tools = tmp_path / "tasks.db", BODY["options"]["plan"], source()
+    monkeypatch.setenv("TOKEN_OF_TEST", "s3cret-7f1a")
+    async with Replan(db=db, tools=[tools], evaluation="steps") as first:
+        await first.submit("do it", task_id="t", plan=steps, secrets={"token": "env:TOKEN_OF_TEST"})
+        await tools.entered.wait()
+    monkeypatch.delenv("TOKEN_OF_TEST")
+    async with Replan(db=db, tools=[source()], evaluation="steps") as second:
+        for _ in range(2):  # as often as the queue hands it out
+            with pytest.raises(SecretsMissing, match="the environment has no TOKEN_OF_TEST"):
+                await second.service.check_resumable("t")
+            assert await second.service.stands_without_secrets("t")
+        logged = [one.type for one in await second.history("t")]
+        assert (logged[-1], logged.count("task_waiting")) == ("task_waiting", 1)
+        (waits,) = (await second.result("t")).waiting_for
+        assert (waits.kind, waits.secrets) == ("key", ("token",))
+    monkeypatch.setenv("TOKEN_OF_TEST", "s3cret-7f1a")
+    tools = source()
+    tools.let_go.set()
+    async with Replan(db=db, tools=[tools], evaluation="steps") as third:
+        assert not await third.service.stands_without_secrets("t")
+        assert (await third.resume("t")).succeeded
+    assert [call.parameters for call in tools.effects] == [{"token": "s3cret-7f1a"}]
+
+
+async def test_what_waits_for_a_yes_meanwhile_is_asked_for_its_secrets_once_it_has_one(
+    tmp_path: Path,
+) -> None:
+    login = {**step("b", "login", token="${metadata.token}"), "requires_approval": True}
+    async with service_here(tmp_path, tools=[source()]) as first, asked(first) as http:
+        assert (await http.post("/tasks", json={**BODY, **plan(login)})).status_code == 202
+        assert (await http.get("/tasks/t/result", params={"wait": 20})).status_code == 409
+        assert await first.replan.service.cannot_go_on() == [], "it has them still"
+    tools = source()
+    async with service_here(tmp_path, tools=[tools]) as second, asked(second) as http:
+        (waits,) = (await http.get("/waiting")).json()["items"]
+        answer = {"approved": True, "hash": waits["hash"]}
+        said = await http.post(f"/tasks/t/approvals/{waits['waiting_for']['id']}", json=answer)
+        assert (said.status_code, said.json()["waiting_for"][0]["secrets"]) == (200, ["token"]), said.text
+        assert (await http.post("/tasks/t/resume", json={"secrets": BODY["secrets"]})).status_code == 200
+        done = await http.get("/tasks/t/result", params={"wait": 20})
+        assert done.json().get("is_success") is True, done.text
+    assert [call.parameters for call in tools.effects] == [{"token": "s3cret-7f1a"}]
 
 
 @pytest.mark.parametrize("way", ["resumed", "the same request", "by a client"])

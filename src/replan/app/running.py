@@ -281,7 +281,13 @@ class Running:
             return None
         if summary.held and self.engine.driving(task_id) is None:
             raise TaskHeld(f"task {task_id!r} is being driven by another process")
-        state = await self.service.check_resumable(task_id)
+        try:
+            state = await self.service.check_resumable(task_id)
+        except (
+            SecretsMissing
+        ):  # another one may have them: it comes back to the queue, and says why meanwhile
+            await self.service.stands_without_secrets(task_id)
+            raise
         await check_asked(state, self.service.parts)
         plans = state.plan is None and not (state.submitted is not None and state.submitted.plan is not None)
         judges = state.evaluation is None and state.policy.evaluation == "model"

@@ -336,7 +336,7 @@ class Drive:
         if not missing:
             return False
         waiting = state.waiting
-        if waiting is None or not waiting.until_resumed or waiting.secrets != tuple(missing):
+        if waiting is None or not waiting.secrets:  # else it is said, be it by one who lacks others of them
             run.record(
                 TaskWaiting(
                     reason=f"it {wanted_again(missing)}",

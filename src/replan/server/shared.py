@@ -92,8 +92,9 @@ class Shared:
 
     def __post_init__(self) -> None:
         self.staying = Staying(self.authenticate)
-        self.failures = Failures(self.settings.server.failed_signins)
-        self.holding = Holding(self.settings.server, asked=self.authenticate is not nobody_asked)
+        asked = self.authenticate is not nobody_asked
+        self.failures = Failures(self.settings.server.failed_signins if asked else "")
+        self.holding = Holding(self.settings.server, asked=asked)
 
     async def signed(self, credentials: Credentials) -> Caller:
         """Who calls, and in whose trace; `NotSignedIn` if nobody can tell, `TooMany` where that was so too often from there."""

@@ -123,5 +123,6 @@ def waiting_lines(task_id: str, waiting: Sequence[WaitingFor], *, by_workers: bo
     elif kinds == {"time"}:
         lines.append(f"  to wait with it: {to_go_on(task_id)}")
     else:
-        lines.append(f"  then continue: {to_go_on(task_id)}")
+        secrets = [f" --secret {name}=env:VARIABLE" for one in waiting for name in one.secrets]
+        lines.append(f"  then continue: {to_go_on(task_id)}{''.join(secrets)}")
     return lines

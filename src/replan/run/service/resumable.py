@@ -97,9 +97,13 @@ async def _why_not(task_id: str, store: Store, tools: Tools, now: Callable[[], f
     state = fold(records)
     if state.ended or state.cancel is not None:
         return None
-    if state.submitted is not None and (
-        lost := [name for name, source in state.submitted.secrets.items() if not source]
-    ):
+    lost = (
+        ()
+        if state.submitted is None
+        else [name for name, source in state.submitted.secrets.items() if not source]
+    )
+    if lost and (state.waiting.secrets if state.waiting is not None else state.started):
+        # One that waits for a person or a place may have them still, where it has been begun.
         return CannotGoOn(task_id, f"it {wanted_again(dict.fromkeys(lost, ''))}", "secrets")
     if missing := tools_missing(state, tools):
         return CannotGoOn(task_id, why_missing(state, missing, tools), "tools")

@@ -23,7 +23,7 @@ from replan.server.problems import LEAVING, MISFIT, NOT_JSON, SENT_TWICE, WRONG_
 from replan.server.shared import Shared
 
 ROOT = "/api/v1"
-_LISTS = frozenset({"accept"})
+_LISTS = frozenset({b"accept"})
 """Headers whose values may come in several."""
 _READ_BESIDE = 65_536
 """Bytes of a body from which on it is read beside the event loop."""
@@ -78,7 +78,7 @@ class SignedRoute(APIRoute):
         takes = self.body_field is not None
         handle = super().get_route_handler() if takes else self._by_its_address()
         names = set(_in_query(self.dependant))
-        single = frozenset(one.alias.lower() for one in self.dependant.header_params) - _LISTS
+        single = frozenset(one.alias.lower().encode() for one in self.dependant.header_params) - _LISTS
 
         async def signed(request: Request) -> Response:
             shared = shared_of(request)
@@ -135,11 +135,13 @@ def calls_about(tag: str, *, prefix: str = ROOT, signed: bool = True, listed: bo
     )
 
 
-def _check_headers(request: Request, single: frozenset[str]) -> None:
+def _check_headers(request: Request, single: frozenset[bytes]) -> None:
     """Of one that is sent twice nobody guesses which counts."""
-    sent = [name.decode("latin-1") for name, _ in request.scope["headers"]]
-    if twice := [name for name in single if sent.count(name) > 1]:
-        raise Refused(Problem(SENT_TWICE, f"header.{twice[0]}: it is sent more than once; send it once"))
+    sent = [name for name, _ in request.scope["headers"] if name in single]
+    if len(sent) > 1 and (twice := next((name for name in single if sent.count(name) > 1), None)):
+        raise Refused(
+            Problem(SENT_TWICE, f"header.{twice.decode()}: it is sent more than once; send it once")
+        )
 
 
 def _check_names(request: Request, names: set[str]) -> None:
