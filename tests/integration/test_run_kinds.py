@@ -482,3 +482,40 @@ async def test_an_answer_with_steps_and_a_workflow_falls_back_to_its_own_steps(f
     assert done.succeeded
     assert asked(model) == ["execution_plan", "workflow_slots", "evaluation"]
     assert sent == []
+
+
+async def test_in_a_condition_that_is_waited_for_a_slot_is_a_literal_too(files: Path) -> None:
+    (files / "flows" / "wait.yaml").write_text(
+        "id: wait\ndescription: d\nslots: {text: {type: string}}\nsteps:\n"
+        "  - {step_id: w, tool: wait_for_condition, parameters: {tool: look_up, parameters: {city: '${slots.text}'},"
+        " condition: 'output.text == ${slots.text}', every_secs: 1, limit_secs: 1}}\n"
+    )
+    async with made(files, evaluation="steps") as replan:
+        evil = "Rome' || 'a' == 'a"
+        planned = await replan.plan(workflow="wait", slots={"text": evil})
+        assert planned.steps[0].parameters["condition"] == f'output.text == `"{evil}"`'
+        assert not (await replan.run(workflow="wait", slots={"text": evil})).succeeded
+
+
+async def test_a_fork_with_a_plan_of_its_own_comes_from_no_workflow(files: Path) -> None:
+    async with made(files, evaluation="steps") as replan:
+        first = await replan.run(workflow="city-report", slots={"city": "Rome", "to": "ann"})
+        fork = await replan.fork(
+            first.task_id, at=3, plan=plan(step("q", "look_up", parameters={"city": "Oslo"}))
+        )
+        assert (await replan.wait(fork)).succeeded
+        log = await replan.history(fork)
+    planned = [one.event for one in log if isinstance(one.event, PlanGenerated)]
+    assert planned[-1].workflow_id is None
+
+
+async def test_slots_that_are_too_large_or_no_json_are_refused_and_large_ones_are_written_beside_the_loop(
+    files: Path,
+) -> None:
+    async with made(files, evaluation="steps") as replan:
+        for city, wrong in (("x" * 1_000_001, "at most 1,000,000"), (float("nan"), "JSON")):
+            with pytest.raises(InputError, match=wrong):
+                await replan.run(workflow="city-report", slots={"city": city, "to": "ann"})
+        large = "${look} " * 40_000
+        assert (await replan.run(workflow="city-report", slots={"city": large, "to": "ann"})).succeeded
+    assert sent[0]["text"] == f"About {large} (1): {large} is large"

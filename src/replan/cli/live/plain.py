@@ -55,7 +55,9 @@ class PlainLines:
             case e.ToolSelectionCompleted() if event.asked:
                 return view.notes[-1]
             case e.PlanGenerated():
-                return self._plan()
+                came_from = f" (from the workflow {event.workflow_id})" if event.workflow is not None else ""
+                noted = "".join(f"; {note}" for note in event.notes)
+                return f"{self._plan()}{came_from}{noted}"
             case e.PlanUpdated():
                 return f"{self._plan()}; {event.diff.words()}"
             case e.ExecutionMode():

@@ -15,6 +15,7 @@ from replan.core.references.meter import PathError
 from replan.core.references.paths import check_path, select
 from replan.core.references.refs import ID, Reference, changed, escape, is_plain, parse, references, whole
 from replan.core.types import JsonObject
+from replan.core.waits.tools import WAIT_FOR_CONDITION
 
 SLOTS = "slots"
 """What references to slots begin with."""
@@ -94,18 +95,30 @@ def with_slots(step: JsonObject, value: Value) -> JsonObject:
     where = f"step {step.get('step_id')!r}"
     try:
         if "parameters" in step:
-            made["parameters"] = _filled(step["parameters"], value)
+            made["parameters"] = _parameters(step, value)
         if isinstance(step.get("actions"), list):
-            made["actions"] = [
-                {**one, "parameters": _filled(one.get("parameters") or {}, value)} for one in step["actions"]
-            ]
+            made["actions"] = [{**one, "parameters": _parameters(one, value)} for one in step["actions"]]
         if "when" in step:
-            made["when"] = changed(str(step["when"]), lambda raw: _literal(raw, value))
+            made["when"] = _condition(step["when"], value)
         if "for_each" in step:
             made["for_each"] = _items(step["for_each"], value)
     except Unwritable as error:
         raise Unwritable(f"{where}: {error}") from None
     return made
+
+
+def _parameters(call: JsonObject, value: Value) -> Any:
+    """The parameters of one call. What waits for a condition has one among them."""
+    given = call.get("parameters") or {}
+    named = str(call.get("tool", "")).strip().casefold().replace("-", "_").replace(" ", "_")
+    if named != WAIT_FOR_CONDITION.id or not isinstance(given, dict) or "condition" not in given:
+        return _filled(given, value)
+    rest = {name: part for name, part in given.items() if name != "condition"}
+    return {**_filled(rest, value), "condition": _condition(given["condition"], value)}
+
+
+def _condition(text: Any, value: Value) -> str:
+    return changed(str(text), lambda raw: _literal(raw, value))
 
 
 def _filled(item: Any, value: Value) -> Any:
@@ -181,7 +194,7 @@ def _meant(part: str | Reference) -> Any:
 def as_text(value: Any) -> Any:
     """The value as a plan holds it: nothing in it refers to anything, its keys neither."""
     if isinstance(value, str):
-        return escape(value)
+        return value if is_plain(value) else escape(value)
     if isinstance(value, dict):
         return {escape(str(key)): as_text(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -43,7 +43,7 @@ class Known(NamedTuple):
 
     def workflow(self, workflow_id: str) -> Workflow:
         """`InputError` names the nearest where there is none of that id."""
-        found = self.workflows.get(workflow_id)
+        found = self.workflows.get(unicodedata.normalize("NFC", workflow_id.strip()))
         if found is None:
             raise InputError(self.no_such_workflow(workflow_id))
         return found

@@ -256,6 +256,7 @@ def _forked(state: State, event: e.TaskForked, ts: float) -> None:
         state.submitted = state.submitted.lean(policy=shared(event.policy))
     if event.plan is not None and state.submitted is not None:
         leave_all_steps(state)
+        state.workflow = None
         state.submitted = state.submitted.lean(plan=event.plan)
         state.given, state.replanning, state.given_at = True, None, ts
         _open_verdict(state)

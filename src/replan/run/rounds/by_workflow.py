@@ -20,8 +20,11 @@ from replan.run.session.model_calls import RoleTalk
 from replan.run.views.task import view_of
 
 
-async def plan_by(run: Run, workflow: Workflow, scene: Scene | None = None) -> str:
-    """Record the plan that it comes to, or the question that a person has to answer first. Else why it cannot be used."""
+async def plan_by(run: Run, workflow: Workflow, task_type: str, scene: Scene | None = None) -> str:
+    """Record the plan that it comes to, or the question that a person has to answer first. Else why it cannot be used.
+
+    `scene`: that of the kind, where the log does not have it yet.
+    """
     if gone := lacking(run, workflow):
         return f"it calls {some(gone, 5)}, which is not here"
     latest: Checked | None = None
@@ -53,36 +56,24 @@ async def plan_by(run: Run, workflow: Workflow, scene: Scene | None = None) -> s
     if found.missing:
         return _lacks(run, workflow, found)
     assert latest is not None
-    record(run, workflow, found.values, latest, scene, found.corrections)
-    return ""
-
-
-def record(
-    run: Run,
-    workflow: Workflow,
-    values: JsonObject,
-    checked: Checked,
-    scene: Scene | None = None,
-    corrections: int = 0,
-) -> None:
-    """Record the plan that was built from it."""
     run.record(
         PlanGenerated(
-            plan=checked.plan,
-            task_type=scene.task_type if scene is not None else workflow.task_type,
+            plan=latest.plan,
+            task_type=task_type,
             workflow_id=workflow.workflow_id,
             workflow=UsedWorkflow(
                 workflow_id=workflow.workflow_id,
                 digest=workflow.digest,
-                slots=values,
+                slots=found.values,
                 task_type=workflow.task_type,
             ),
-            corrections=corrections,
-            made_with=made_with(run, checked.plan.steps),
+            corrections=found.corrections,
+            made_with=made_with(run, latest.plan.steps),
             scene=scene,
         )
     )
-    run.state.checked(checked.graph, checked.constants)
+    run.state.checked(latest.graph, latest.constants)
+    return ""
 
 
 def _checked(run: Run, workflow: Workflow, values: JsonObject) -> Checked:

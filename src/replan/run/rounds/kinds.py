@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from replan.core.events import SelectedTool, ToolSelectionCompleted
 from replan.core.kinds.known import NOTHING_OFFERED, Known, Offered, nearest_workflows
+from replan.core.kinds.scene import DEFAULT
 from replan.core.kinds.workflow import Workflow
 from replan.core.types import Role
 from replan.reasoning.prompting.offered import room_for
@@ -52,6 +53,8 @@ def in_plan(run: Run, there: Offered) -> Offered:
 def with_guidance(selected: ToolSelectionCompleted, known: Known) -> ToolSelectionCompleted:
     """The selection with the scene of the kind that it names, and with the tools of its workflow."""
     workflow = selected.workflow
+    if workflow is not None and workflow.task_type != DEFAULT:  # whoever has written it knows
+        selected = selected.model_copy(update={"task_type": workflow.task_type})
     there = {tool.tool_id for tool in selected.tools}
     more: tuple[SelectedTool, ...] = ()
     if workflow is not None:

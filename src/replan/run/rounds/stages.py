@@ -183,7 +183,7 @@ async def plan(run: Run) -> None:
     there, selection = in_plan(run, offered(run, known)), run.state.selection
     notes: tuple[str, ...] = ()
     if selection is not None and (workflow := selection.workflow) is not None:
-        if not (why := await plan_by(run, workflow)):
+        if not (why := await plan_by(run, workflow, selection.task_type)):
             return
         notes, there = (not_used(workflow, why),), NOTHING_OFFERED
     planned = await _planned(run, there)
@@ -193,7 +193,8 @@ async def plan(run: Run) -> None:
     scene = known.scene(task_type) if there.scenes and not planned.plan.declined else None
     workflow = None if planned.plan.declined else there.workflow(planned.workflow_id)
     if workflow is not None:
-        if not (why := await plan_by(run, workflow, scene)):
+        kind = workflow.task_type if workflow.task_type != DEFAULT else task_type
+        if not (why := await plan_by(run, workflow, kind, known.scene(kind))):
             return
         notes = (*notes, not_used(workflow, why))
         if planned.by_workflow:

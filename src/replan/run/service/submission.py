@@ -53,7 +53,8 @@ def built(wanted: Submission, known: Known) -> Submission:
     if wanted.plan is not None:
         raise InputError("give a plan or a workflow, not both")
     workflow = known.workflow(wanted.workflow)
-    json_size("slots", wanted.slots)
+    if (size := json_size("slots", wanted.slots)) > MAX_METADATA_BYTES:
+        raise InputError(f"the slots have {size:,} bytes; at most {MAX_METADATA_BYTES:,} are allowed")
     found = filled(workflow, wanted.slots)
     lacking = [f"slot {name!r} has to be filled ({told(name, workflow)})" for name in found.missing]
     if problems := [*found.problems, *lacking]:

@@ -64,7 +64,10 @@ class Service:
         """The request with the plan that its workflow comes to now, where it names one."""
         if wanted.workflow is None and not wanted.slots:
             return wanted
-        return built(wanted, await self.parts.kinds.current())
+        known = await self.parts.kinds.current()
+        if weight(wanted.slots, AT_ONCE) > AT_ONCE:
+            return await beside(built, wanted, known)
+        return built(wanted, known)
 
     async def submit(self, wanted: Submission, plan_bytes: int | None = None) -> tuple[str, bool]:
         """Store a task; its id, and whether it is new. Nothing is accepted before it is stored.
