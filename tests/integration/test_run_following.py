@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from run_tasks import Bench, FakeTool, Ran, action, bench, plan, step, verdict
 
+from replan.core.data.validation import faults as problems_of
 from replan.core.events import PreviousTasksRead
 from replan.core.limits.policy import Policy
 from replan.errors import InputError, PlanInvalid, TaskNotDone
@@ -230,6 +231,41 @@ def test_a_task_without_earlier_ones_is_asked_for_in_the_same_words(style: Any) 
     plain, with_context = virtual_time(main())
     assert [one for one, _ in plain] == [one for one, _ in with_context]
     assert not any("earlier" in turn.text for _, turns in plain for turn in turns)
+
+
+def test_the_built_in_model_may_write_references_to_earlier_tasks_where_a_type_is_wanted() -> None:
+    """Its answers have to fit a grammar."""
+    number = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+    async def main() -> tuple[Ran, ScriptedModel]:
+        wanted = {
+            "step_id": "step_1",
+            "tool": "add",
+            "parameters": {"n": "${previous.find.output.items[1].n}"},
+            "dependencies": [],
+        }
+        model = ScriptedModel({"execution_plan": {"steps": [wanted]}, "evaluation": verdict()}, style="small")
+        made = await bench(
+            tools(add=FakeTool(output=lambda given: given["n"] + 1, parameters=number)), model=model
+        )
+        return await (await followed(made)).run(text="add one", context=after()), model
+
+    ran, model = virtual_time(main())
+    assert ran.outputs() == {"step_1": 3}
+    schema = model.requests[0].json_schema
+    answer = {
+        "steps": [
+            {
+                "step_id": "step_1",
+                "tool": "add",
+                "parameters": {"n": "${previous.find.output.items[1].n}"},
+                "dependencies": [],
+            }
+        ]
+    }
+    assert problems_of(schema, answer) == []
+    answer["steps"][0]["parameters"]["n"] = "${previous.nothing.output.n}"  # type: ignore[index]
+    assert problems_of(schema, answer)
 
 
 @pytest.mark.parametrize("style", ["standard", "small"])

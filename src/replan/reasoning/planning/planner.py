@@ -20,6 +20,7 @@ from replan.reasoning.planning.loosen import loosen
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import data_text, output_text, task_data, today_text, tool_lines
 from replan.reasoning.prompting.offered import guided, offered_text, with_choice
+from replan.reasoning.prompting.previous import written_before
 from replan.reasoning.prompting.prompts import Rendered, fence, load
 from replan.reasoning.prompting.recovery_text import guidance_text, joined
 from replan.reasoning.prompting.schemas import plan_schema
@@ -86,7 +87,11 @@ async def make_plan(
     return await ask_plan(
         talk,
         plan_prompt(talk.style, task, tools, offered),
-        with_choice(plan_schema(talk.style, tools, filled=task.metadata), offered, talk.style),
+        with_choice(
+            plan_schema(talk.style, tools, filled=task.metadata, followed=written_before(task)),
+            offered,
+            talk.style,
+        ),
         read,
         changes(tools),
         corrections=corrections,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from replan.core.following.told import Kept, PreviousStep, PreviousTask
-from replan.core.references.refs import PARAMETERS, RESULT
+from replan.core.references.refs import PARAMETERS, RESULT, gives_output
 from replan.core.words import in_digits
 from replan.reasoning.prompting.history import shorten
 from replan.reasoning.prompting.prompts import fence
@@ -178,3 +178,9 @@ def said_before(task: TaskView) -> list[Any]:
             found.append(kept.value if kept.artifact is None else [kept.artifact.head, kept.artifact.tail])
         found += [call for step in one.steps for call in step.calls]
     return found
+
+
+def written_before(task: TaskView) -> list[str]:
+    """What there is of earlier tasks, as references write it."""
+    names = [name for one in task.previous for name, _, _ in one.values()]
+    return [f"{name}.output" if gives_output(name) else name for name in names]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from replan.core.data.schemas import problems
 from replan.core.types import JsonObject, StepId, ToolSpec
@@ -19,6 +19,7 @@ REFERENCE = rf"^\$\{{(step_[1-9][0-9]?\.output|metadata){_PATH}\}}$"
 """A whole reference, as the small model writes it."""
 _FOR_EACH = rf"^\$\{{step_[1-9][0-9]?\.output{_PATH}\}}$"
 _IN_FOR_EACH = rf"^\$\{{(step_[1-9][0-9]?\.output|metadata|item){_PATH}\}}$"
+_MOST_FOLLOWED = 40
 
 MAX_SMALL_STEPS = 12
 _MAX_DEPTH = 12
@@ -37,11 +38,18 @@ _INSTEAD = "the failed steps of an earlier plan that this one is in place of"
 
 
 def plan_schema(
-    style: str, tools: Sequence[ToolSpec], filled: Collection[str] = (), *, again: bool = False
+    style: str,
+    tools: Sequence[ToolSpec],
+    filled: Collection[str] = (),
+    *,
+    again: bool = False,
+    followed: Sequence[str] = (),
 ) -> JsonObject:
     """The schema of `execution_plan`. `filled`: parameters that metadata fills in where the plan leaves them out. `again`: there is
-    an earlier plan."""
-    return _small_plan(tools, filled) if style == "small" else _plan(tools, again=again)
+    an earlier plan. `followed`: what there is of earlier tasks, as references write it."""
+    return (
+        _small_plan(tools, filled, _Patterns.of(followed)) if style == "small" else _plan(tools, again=again)
+    )
 
 
 def _plan(tools: Sequence[ToolSpec], *, again: bool) -> JsonObject:
@@ -108,11 +116,29 @@ def _plan(tools: Sequence[ToolSpec], *, again: bool) -> JsonObject:
     }
 
 
-def _small_plan(tools: Sequence[ToolSpec], filled: Collection[str]) -> JsonObject:
-    branches = [_small_step(tool, filled) for tool in tools]
+class _Patterns(NamedTuple):
+    """What references look like as the small model writes them: in parameters, for a list, and in parameters of its items."""
+
+    reference: str = REFERENCE
+    for_each: str = _FOR_EACH
+    in_for_each: str = _IN_FOR_EACH
+
+    @classmethod
+    def of(cls, followed: Sequence[str]) -> _Patterns:
+        if not followed:
+            return cls()
+        heads = "|".join([r"step_[1-9][0-9]?\.output", *map(re.escape, followed[:_MOST_FOLLOWED])])
+        made = (rf"^\$\{{({heads}{more}){_PATH}\}}$" for more in ("|metadata", "", "|metadata|item"))
+        return cls(*made)
+
+
+def _small_plan(tools: Sequence[ToolSpec], filled: Collection[str], written: _Patterns) -> JsonObject:
+    branches = [_small_step(tool, filled, written) for tool in tools]
     if any(_may_hold_a_list(tool.output_schema) for tool in tools):
         branches += [
-            _small_step(tool, filled, each=True) for tool in tools if tool.parameters.get("properties")
+            _small_step(tool, filled, written, each=True)
+            for tool in tools
+            if tool.parameters.get("properties")
         ]
     steps: JsonObject = {"type": "array", "maxItems": MAX_SMALL_STEPS if branches else 0}
     if branches:
@@ -120,15 +146,19 @@ def _small_plan(tools: Sequence[ToolSpec], filled: Collection[str]) -> JsonObjec
     return closed({"steps": steps})
 
 
-def _small_step(tool: ToolSpec, filled: Collection[str], *, each: bool = False) -> JsonObject:
+def _small_step(
+    tool: ToolSpec, filled: Collection[str], written: _Patterns, *, each: bool = False
+) -> JsonObject:
     """One call of a tool, or with `each` one for every item of a list."""
     step_id = {"type": "string", "pattern": "^step_[1-9][0-9]?$"}
     return closed(
         {
             "step_id": step_id,
             "tool": {"const": tool.id},
-            **({"for_each": {"type": "string", "pattern": _FOR_EACH}} if each else {}),
-            "parameters": small_parameters(tool.parameters, filled, _IN_FOR_EACH if each else REFERENCE),
+            **({"for_each": {"type": "string", "pattern": written.for_each}} if each else {}),
+            "parameters": small_parameters(
+                tool.parameters, filled, written.in_for_each if each else written.reference
+            ),
             "dependencies": {"type": "array", "items": step_id},
         }
     )
