@@ -250,7 +250,9 @@ class PlannedAgain:
             if not form.cone.readings.isdisjoint(volatile)
             or (name in silent and (form.cone.again or not form.cone.effects.isdisjoint(self._effects)))
         ]
-        if not (anew or silent) or (self.goes_on and by_readings(forms, values, one.tool)):
+        if not (anew or silent or restated.telling(one.tool).silent) or (
+            self.goes_on and by_readings(forms, values, one.tool)
+        ):
             return ""  # only readings tell which one it is: that shows when they are made
         found = restated.find_planned(
             call._replace(anew=anew), one.tool, made, self.state.plans + 1, goes_on=self.goes_on

@@ -168,7 +168,8 @@ class Restated:
         goes_on: bool = False,
     ) -> Again | None:
         """The same before the plan runs: one that its words alone show to be made already, with something that may be another by now."""
-        mine, parts, silent = call.forms, self.telling(tool).parts, call.silent
+        mine, telling, silent = call.forms, self.telling(tool), call.silent
+        parts = telling.parts
         found: list[tuple[Again, CallState]] = []
         for done, other, theirs in self._candidates(mine, tool, call.values, made, before, wholly=not silent):
             told = parts(other.parameters)
@@ -179,10 +180,11 @@ class Restated:
                 elif _value(name, call.values, tool) != _value(name, told, tool):
                     break
             else:
-                if not (anew := {*call.anew, *self._others(call, silent, other, tool)}):
+                without = telling.silent.intersection(other.parameters.keys() - call.written.keys())
+                if not (anew := {*call.anew, *self._others(call, silent, other, tool), *without}):
                     continue
                 failed = None if done is other else other
-                again = Again(done, _shown(call.whole, anew), failed, silent=anew <= set(silent))
+                again = Again(done, _shown(call.whole, anew), failed, silent=anew <= {*silent, *without})
                 if not goes_on:
                     return again
                 found.append((again, other))
@@ -219,7 +221,8 @@ class Restated:
 
         `wholly`: all of its parameters tell it from others.
         """
-        if wholly and not any(form.shown for form in mine.values()):
+        plain = wholly and not any(form.shown for form in mine.values())
+        if plain and not self.telling(tool).silent:
             return  # nothing is referred to: another value is another call
         if by_readings(mine, values, tool) and any(one.again or one.cone.again for one in mine.values()):
             return  # it goes by something that is meant anew
@@ -227,7 +230,8 @@ class Restated:
         for at in self._like(tool, mine, values, len(made)):
             call = made[at]
             done = self.effect_for(call, before, tool) if self.is_of_another(call, before) else None
-            if done is not None:
+            # one that says no session may have been made over one; what has failed over one may be tried without
+            if done is not None and (done is call or not plain):
                 yield done, call, self._forms[tool.id, at]
 
     def is_of_another(self, call: CallState, planned: int) -> bool:
@@ -369,6 +373,7 @@ def is_read_otherwise(mine: Mapping[str, Form], differing: Iterable[str], same: 
 
 
 def _shown(mine: dict[str, Form], names: Iterable[str]) -> tuple[str, ...]:
+    names = list(names)
     shown = {name: mine[name].shown for name in names if name in mine}
     return tuple(sorted(f"{name} ({shown[name]})" if shown.get(name) else name for name in names))
 
