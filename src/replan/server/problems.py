@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from replan import errors as e
 from replan.core.types import JsonObject
+from replan.core.words import one_line
 
+log = logging.getLogger("replan.server")
 MEDIA_TYPE = "application/problem+json"
 TYPE = "urn:replan:problem:"
 """Before the name of a kind: the `type` of a problem."""
@@ -129,6 +132,11 @@ def problem_of(error: Exception) -> Problem:
     kind = kind_of(type(error))
     if kind is INTERNAL:
         return Problem(kind, "something went wrong in the service; its log says what")
+    if (
+        isinstance(error, e.StoreError) and kind.status >= 500
+    ):  # its words name files, hosts and users of the service
+        log.warning("the store: %s", one_line(str(error)))
+        return Problem(kind, f"{kind.title.lower()}; the log of the service says why", {}, _again(error))
     more: dict[str, Any] = {}
     if isinstance(error, e.PlanInvalid):
         more["violations"] = list(error.violations)
@@ -136,7 +144,10 @@ def problem_of(error: Exception) -> Problem:
         more["secrets"] = list(error.names)
     if isinstance(error, e.TaskNotDone):
         more["task_status"] = error.status
-    retry_after = error.retry_after if isinstance(error, e.TooMany | e.Unavailable) else None
+    return Problem(kind, str(error), more, _again(error))
+
+
+def _again(error: Exception) -> float | None:
     if isinstance(error, e.StoreBusy):
-        retry_after = 1.0
-    return Problem(kind, str(error), more, retry_after)
+        return 1.0
+    return error.retry_after if isinstance(error, e.TooMany | e.Unavailable) else None
