@@ -58,6 +58,24 @@ async def test_what_a_worker_cannot_go_on_with_or_a_living_process_has_is_left_a
         assert (await ended(living, "held")).is_success
 
 
+async def test_a_task_whose_secrets_went_with_its_process_says_so_by_a_worker(here: Here) -> None:
+    async with local(here) as gone:
+        await submitted(gone, step("a", "hold"), task_id="secret", secrets={"pin": SecretStr("by hand")})
+        await here.arrives()
+    async with here.worker() as worker:
+        async with asyncio.timeout(SECS):
+            async for record in worker.service.follow("secret"):
+                if record.type == "task_waiting":
+                    break
+        assert (await worker.summary("secret")).status == "waiting"
+        (waits,) = (await worker.result("secret")).waiting_for
+        assert (waits.kind, waits.secrets) == ("key", ("pin",))
+    async with local(here) as again:
+        going = asyncio.create_task(again.resume("secret", secrets={"pin": SecretStr("by hand")}))
+        (await here.arrives()).let_go()
+        assert (await going).is_success
+
+
 async def test_a_task_that_waits_for_a_place_in_a_living_process_is_taken_up_once_that_is_gone(
     here: Here,
 ) -> None:
