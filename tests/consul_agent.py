@@ -86,9 +86,10 @@ def free_ports(count: int) -> list[int]:
 class RealAgent:
     """An agent of its own cluster, which keeps nothing on disk: what is started again has lost all."""
 
-    def __init__(self, *, config: dict[str, Any] | None = None) -> None:
+    def __init__(self, *, config: dict[str, Any] | None = None, https: int = -1) -> None:
         self.port, self.dns_port, *self._others = free_ports(6)
         self._config = config or {}
+        self._https = https
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -98,7 +99,7 @@ class RealAgent:
         config = {
             "ports": {
                 "http": self.port, "dns": self.dns_port, "serf_lan": serf_lan, "serf_wan": serf_wan,
-                "server": server, "grpc": grpc, "https": -1,
+                "server": server, "grpc": grpc, "https": self._https,
             },
             "bind_addr": "127.0.0.1", "client_addr": "127.0.0.1", "disable_update_check": True, "log_level": "err",
             **self._config,

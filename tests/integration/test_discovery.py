@@ -17,7 +17,7 @@ from consul_agent import free_ports
 from consul_stand_in import StandIn
 from replan import Replan
 from replan.config import Settings
-from replan.errors import ToolCallError
+from replan.errors import RegistryUnavailable, ToolCallError
 from replan.ports import ModelRequest, ToolCall, Turn
 from replan.registry.balance import Balance
 from replan.registry.consul.client import MOST_BYTES, Agent, Consul
@@ -415,3 +415,70 @@ def test_the_token_is_shown_nowhere(tmp_path: Path) -> None:
     assert "t0k3n-of-consul" not in as_toml(loaded) + json.dumps(as_json(loaded))
     replan = Replan(settings=loaded.settings, db=tmp_path / "db")
     assert "t0k3n-of-consul" not in replan.secrets.hide("it says t0k3n-of-consul")
+
+
+# ── a task that goes on elsewhere ──
+
+
+def test_a_key_goes_to_the_service_that_the_settings_of_the_process_name() -> None:
+    from replan.cli.terminal.going_on import own_destinations
+    from replan.cli.terminal.opening import built_in_model
+
+    llm = {"service_name": "static:10.0.0.1:80", "fallback_endpoint": "http://b:80/v1", "api_key": "k"}
+    settings = Settings.model_validate({"llm": llm})
+    assert Models(settings).destinations() == own_destinations(settings)
+    assert own_destinations(settings) == {"service static:10.0.0.1:80", "http://b:80"}
+    assert Models(settings, endpoint="http://c:80").destinations() == {"http://c:80"}
+    assert built_in_model(settings, None, None) is None
+    plain = Settings.model_validate({"llm": {"service_name": "llm-service"}})  # and no Consul
+    assert Models(plain).destinations() == own_destinations(plain) == frozenset()
+    assert built_in_model(plain, None, None) is not None
+
+
+def test_a_log_says_to_nobody_which_service_is_asked() -> None:
+    from replan.config.recorded import going_on, recorded
+
+    log = recorded(
+        Settings.model_validate(
+            {"llm": {"service_name": "evil", "default_model": "m"}, "consul": {"enabled": True}}
+        )
+    )
+    assert "evil" not in json.dumps(log)
+    own = Settings.model_validate({"llm": {"service_name": "llm-service"}, "consul": {"enabled": True}})
+    for claimed in (log, {**log, "llm": {**log["llm"], "service_name": "evil"}, "consul": {"host": "evil"}}):
+        settings = going_on(claimed, own).settings
+        assert (settings.llm.service_name, settings.llm.default_model) == ("llm-service", "m")
+        assert settings.consul == own.consul
+
+
+async def test_a_registry_that_sends_without_end_is_given_up() -> None:
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
+        while not writer.is_closing():
+            writer.write(b"1\r\n \r\n")
+            await asyncio.sleep(0.01)
+        writer.close()
+
+    server = await asyncio.start_server(trickle, "127.0.0.1", 0)
+    consul = Consul(Agent(port=server.sockets[0].getsockname()[1]))
+    with pytest.raises(RegistryUnavailable, match=r"no answer within 0\.2 s"):
+        await consul.ask("GET", "/v1/health/service/llm", secs=0.2)
+    await consul.aclose()
+    server.close()
+    await server.wait_closed()
+
+
+async def test_what_is_closed_looks_again_when_it_is_asked_again() -> None:
+    async with stand_in() as consul:
+        consul.set("llm", 9001)
+        async with looking(consul) as found:
+            await found.aclose()
+            asked = len(consul.asked)
+            consul.set("llm", 9002)
+            assert found.order() == ("http://127.0.0.1:9001",)
+            await found.begin()
+            await until(lambda: found.order() == ("http://127.0.0.1:9002",))
+            assert len(consul.asked) > asked

@@ -16,6 +16,7 @@ from replan import Replan, tool
 from replan.core.plain_calls import PlainEnd
 from replan.core.state.task import State
 from replan.run.access.ports import Load
+from replan.server.telemetry.discovery import Registries
 from replan.server.telemetry.metrics import MOST_NAMES, Metrics
 from replan.testing import ScriptedModel
 
@@ -132,6 +133,7 @@ def expressions() -> list[str]:
 
 async def test_rules_and_board_name_only_metrics_that_there_are(tmp_path: Path) -> None:
     metrics = await measured(tmp_path)
+    metrics.registry.register(Registries(list, None))
     there = {sample.name for family in metrics.registry.collect() for sample in family.samples}
     there |= {family.name for family in metrics.registry.collect()}
     there |= {f"{family.name}_total" for family in metrics.registry.collect() if family.type == "counter"}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
+import subprocess
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from consul_agent import RealAgent, asked, consul
+from consul_agent import RealAgent, asked, consul, free_ports
 from consul_stand_in import StandIn
 from replan.errors import RegistryUnavailable
 from replan.ports import Instance
@@ -262,5 +265,46 @@ async def test_tokens_of_the_real_agent() -> None:
         assert "somebody-elses" not in str(told.value)
         await bad.aclose()
         await good.leave()
+    finally:
+        await asyncio.to_thread(real.stop)
+
+
+@pytest.mark.skipif(
+    consul() is None or shutil.which("openssl") is None, reason="no Consul agent, or no openssl, is here"
+)
+async def test_the_real_agent_is_asked_over_tls_with_a_certificate_of_ones_own(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    await asyncio.to_thread(
+        subprocess.run,
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key,
+         "-out", certificate, "-days", "2", "-subj", "/CN=agent", "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (port,) = free_ports(1)
+    real = RealAgent(
+        config={
+            "key_file": str(key),
+            "cert_file": str(certificate),
+            "ca_file": str(certificate),
+            "verify_incoming_https": True,
+        },
+        https=port,
+    )
+    await asyncio.to_thread(real.start)
+    known = {"ca_file": str(certificate), "cert_file": str(certificate), "key_file": str(key)}
+    try:
+        registration = Registration(Consul(Agent(port=port, tls=True, **known)), offer())  # type: ignore[arg-type]
+        await registration.begin()
+        async with asyncio.timeout(SECS):
+            await registration.stands()
+        found = ConsulRegistry(Consul(Agent(port=port, tls=True, **known)))  # type: ignore[arg-type]
+        assert len((await found.look("replan", None)).instances) == 1
+        await found.aclose()
+        for lacking in ({}, {"ca_file": str(certificate)}):
+            bad = Consul(Agent(port=port, tls=True, **lacking))
+            with pytest.raises(RegistryUnavailable, match="cannot be reached"):
+                await bad.ask("GET", "/v1/health/service/replan", secs=5)
+            await bad.aclose()
+        await registration.leave()
     finally:
         await asyncio.to_thread(real.stop)

@@ -159,7 +159,7 @@ class Discovered:
         if self._was_well is False or (news and self._was_well is not None):
             self._told(
                 logging.INFO,
-                f"{self.service}: {len(places)} instances by {self._registry.name}{why and '; left out'}{why}",
+                f"{self.service}: {_instances(len(places))} by {self._registry.name}{why and '; left out'}{why}",
             )
         self._was_well = True
         if news:
@@ -182,10 +182,16 @@ class Discovered:
         self._problem = why
         if self._was_well is not False:
             still = (
-                f"; the {len(self._places)} instances known last are asked" if self._places and down else ""
+                f"; what was known last is asked ({_instances(len(self._places))})"
+                if self._places and down
+                else ""
             )
             self._told(logging.WARNING, f"{self.service}: {self._registry.name}: {why}{still}")
         self._was_well = False
+
+
+def _instances(count: int) -> str:
+    return f"{count} instance{'' if count == 1 else 's'}"
 
 
 def _identity(instance: Instance) -> tuple[int, str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 import re
 import socket
@@ -21,6 +22,7 @@ from replan.registry.dns.registries import AddressRegistry, SrvRegistry, problem
 from replan.registry.static import StaticRegistry
 from replan.registry.urls import problem_of
 
+log = logging.getLogger("replan.registry")
 _FORMS = re.compile(r"(dns|srv|static):(?!//)(.*)", re.DOTALL)
 _URL = re.compile(
     r"(?:([a-z]{1,10})://)?(\[[0-9A-Fa-f:.]{2,45}\]|[^\s/:\[\]@?#]{1,253}):([0-9]{1,5})(/[^\s?#]{0,500})?"
@@ -125,7 +127,13 @@ def registration_of(settings: Settings, host: str, port: int, grpc_port: int | N
     if not section.enabled:
         return None
     consul = Consul(agent_of(section))
-    return Registration(consul, offer_of(section, host, port, grpc_port))
+    offer = offer_of(section, host, port, grpc_port)
+    if is_loopback(offer.address) and not is_loopback(consul.agent.host):
+        log.warning(
+            "%s is told that this service is at %s, where no other machine reaches it: set [server] host, and [consul] service_host",
+            consul.name, offer.address,
+        )  # fmt: skip
+    return Registration(consul, offer)
 
 
 def offer_of(section: ConsulSection, host: str, port: int, grpc_port: int | None) -> Offer:

@@ -10,8 +10,11 @@ import pytest
 
 from replan.config import Settings
 from replan.errors import ConfigError
+from replan.ports import ServiceState
 from replan.registry.consul.client import Agent
+from replan.registry.discovered import LONGEST_LOOK_SECS
 from replan.registry.opening import discovered, offer_of, registration_of
+from replan.testing import virtual_time
 
 
 def found(name: str, *, scheme: str = "http", **consul: Any) -> Any:
@@ -47,6 +50,21 @@ def test_a_written_list_is_taken_as_it_is() -> None:
         return sorted(service.known())
 
     assert asyncio.run(known()) == ["http://10.0.0.1:80", "http://[::1]:8000", "https://h.example:443/v1"]
+
+
+def test_a_written_list_has_no_news_and_is_no_registry_that_does_not_answer() -> None:
+    async def main() -> list[ServiceState]:
+        service = found("static:h:80")
+        await service.begin()
+        states = []
+        for _ in range(5):
+            states.append(service.state())
+            await asyncio.sleep(LONGEST_LOOK_SECS)
+        await service.aclose()
+        return states
+
+    states = virtual_time(main())
+    assert {(state.instances, state.problem, state.failures) for state in states} == {(1, "", 0)}
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,9 @@ class Registries(Collector):
             changes.add_metric(labels, state.changes)
             failures.add_metric(labels, state.failures)
         yield from (known, well, looks, changes, failures)
-        if (mine := self._registration) is not None:
-            stands = GaugeMetricFamily("replan_registered", "Whether this service is registered.")
+        stands = GaugeMetricFamily("replan_registered", "Whether this service is registered.")
+        made = CounterMetricFamily("replan_registrations", "How often it was registered.")
+        if (mine := self._registration) is not None:  # else nobody wants it to be
             stands.add_metric([], 0 if mine.problem else 1)
-            made = CounterMetricFamily("replan_registrations", "How often it was registered.")
             made.add_metric([], mine.made)
-            yield from (stands, made)
+        yield from (stands, made)
