@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 from pathlib import Path
 from typing import Any
+
+from replan.errors import ConfigError
 
 MOST_BYTES = 16 * 2**20
 """Of a file that is not said to be larger."""
@@ -89,3 +92,22 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             if json.dumps(value, sort_keys=True) != json.dumps(found[key], sort_keys=True):
                 raise Unusable(f"the key {key[:100]!r} is given twice with different values")
     return found
+
+
+def rotating(path: Path, setting: str, *, most_bytes: int, kept: int) -> logging.Handler:
+    """Lines go to the file, which its owner alone may read; so many bytes, then it is put aside, and so many of those are kept.
+
+    `setting`: what has named it, for a `ConfigError`.
+    """
+    import logging.handlers
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = logging.handlers.RotatingFileHandler(
+            path, maxBytes=most_bytes, backupCount=kept, encoding="utf-8"
+        )
+        path.chmod(0o600)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise ConfigError(f"{setting}: {path} cannot be written ({why}): name a file that can be") from None
+    return handler

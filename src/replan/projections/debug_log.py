@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from replan.core import events as e
 from replan.core.plain_calls import Recorded, spelled_out
 from replan.core.state.task import State
-from replan.errors import ConfigError
+from replan.files import rotating
 
 FILE_BYTES, FILES = 50_000_000, 3
 MOST_CHARS = 100_000
@@ -29,17 +29,7 @@ class DebugLog:
     """Told of what tasks record (`run.session.dependencies.Tap`)."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = logging.handlers.RotatingFileHandler(
-                path, maxBytes=FILE_BYTES, backupCount=FILES, encoding="utf-8"
-            )
-            path.chmod(0o600)
-        except OSError as error:
-            why = error.strerror or type(error).__name__
-            raise ConfigError(
-                f"[debug] debug_log_file: {path} cannot be written ({why}): name a file that can be"
-            ) from None
+        file = rotating(path, "[debug] debug_log_file", most_bytes=FILE_BYTES, kept=FILES)
         file.setFormatter(logging.Formatter("%(message)s"))
         lines: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._put = lines.put

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import logging.handlers
 import os
 import platform
 import sys
@@ -15,7 +14,7 @@ from replan.cli.terminal.terminal import secrets
 from replan.cli.terminal.words import printable
 from replan.config import Settings
 from replan.engine.local import task_within
-from replan.errors import ConfigError
+from replan.files import rotating
 from replan.tools.functions.context import CURRENT
 
 log = logging.getLogger("replan.worker")
@@ -35,7 +34,8 @@ def begin(settings: Settings, level: str | None = None, form: str | None = None)
     level, form = level or section.level, form or section.format
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)] if section.console else []
     if section.file:
-        handlers.append(_file(Path(section.file_path)))
+        path = Path(section.file_path)
+        handlers.append(rotating(path, "[logging] file_path", most_bytes=FILE_BYTES, kept=FILES))
     for handler in handlers:
         handler.setFormatter(_Json() if form == "json" else _Text())
         handler.addFilter(_with_task)
@@ -47,21 +47,6 @@ def begin(settings: Settings, level: str | None = None, form: str | None = None)
     if not others.handlers:
         others.handlers[:] = handlers
         others.setLevel(logging.WARNING)
-
-
-def _file(path: Path) -> logging.Handler:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handler = logging.handlers.RotatingFileHandler(
-            path, maxBytes=FILE_BYTES, backupCount=FILES, encoding="utf-8"
-        )
-        path.chmod(0o600)
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise ConfigError(
-            f"[logging] file_path: {path} cannot be written ({why}): name a file that can be"
-        ) from None
-    return handler
 
 
 def _with_task(record: logging.LogRecord) -> bool:
