@@ -79,5 +79,7 @@ def test_the_command_of_the_page(tmp_path: Path) -> None:
     steps = {"APP_ORCHESTRATOR_EVALUATION": "steps"}
     done = shell("replan run --tools tools.py --plan first.json Mail", tmp_path, **steps)
     assert done.returncode == 0, done.stderr
+    seen = shell(f"{line} --plan-only", tmp_path, **steps)
+    assert json.loads(seen.stdout)["steps"][0]["step_id"] == "more", seen.stderr
     done = shell(line, tmp_path, **steps)
     assert (done.returncode, done.stdout) == (0, "mailed Hello to carl@example.com\n"), done.stderr

@@ -108,6 +108,10 @@ async def test_large_outputs_are_whole_when_the_earlier_task_is_gone_and_in_anot
 async def test_a_content_that_two_tasks_have_lies_in_the_database_once(tmp_path: Path) -> None:
     async with Replan(tools=TOOLS, db=tmp_path / "log.db", evaluation="steps") as replan:
         await replan.run("get it", plan=plan(FIRST["steps"][0]), task_id="first")
+        seen = await replan.plan("use it", plan=plan(*USES["steps"][:2]), previous_task_id="first")
+        assert [one.step_id for one in seen.steps] == ["all", "one"], (
+            "a plan that is only looked at takes nothing over"
+        )
         for n in range(3):
             await replan.run(
                 "use it", plan=plan(*USES["steps"][:2]), previous_task_id="first", task_id=f"t{n}"

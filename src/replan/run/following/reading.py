@@ -38,7 +38,7 @@ async def read_previous(run: Run, store: Store | None = None) -> None:
     if state.submitted.session or PREVIOUS in state.submitted.context:
         where = store or run.parts.store
         if (found := await recorded.taken(run, where)) is None:
-            found = await _read(run, where)
+            found = await _read(run, where, keeps=store is None)
             if found[0].tasks:
                 recorded.keep(run, *found)
         event, artifacts = found
@@ -46,8 +46,8 @@ async def read_previous(run: Run, store: Store | None = None) -> None:
             run.record(event, artifacts=artifacts if store is None else ())
 
 
-async def _read(run: Run, store: Store) -> tuple[PreviousTasksRead, Sequence[NewArtifact]]:
-    state, telling = run.state, Telling(run, store)
+async def _read(run: Run, store: Store, *, keeps: bool) -> tuple[PreviousTasksRead, Sequence[NewArtifact]]:
+    state, telling = run.state, Telling(run, store, keeps=keeps)
     named, rows = _named(state), await _session(state, store)
     others = [one for one in rows if one.task_id != named]
     ended = [one for one in others if one.status in ENDED and not one.given_away]

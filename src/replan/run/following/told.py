@@ -44,8 +44,10 @@ MOST_TAKEN = 256 << 20
 class Telling:
     """What is told of all earlier tasks of one task, within its bounds."""
 
-    def __init__(self, run: Run, store: Store) -> None:
+    def __init__(self, run: Run, store: Store, *, keeps: bool = True) -> None:
+        """`keeps`: what is large becomes the task's own, as it is stored itself."""
         self._run = run
+        self._keeps = keeps
         self._store = store
         self._inline = ALL_INLINE_BYTES
         self._taken = 0
@@ -165,12 +167,14 @@ class Telling:
             return True
         if self._taken + artifact.size > MOST_TAKEN:
             return False
+        self._taken += artifact.size
+        if not self._keeps:
+            return True
         try:
-            content = await self._run.parts.store.keep(self._store.pieces(task_id, artifact.artifact_id))
+            content = await self._store.keep(self._store.pieces(task_id, artifact.artifact_id))
         except (InputError, StoreDamaged):
             return False
         self._artifacts[artifact.artifact_id] = NewArtifact(artifact.artifact_id, kept=content)
-        self._taken += artifact.size
         return True
 
 
