@@ -214,6 +214,21 @@ async def test_a_task_follows_one_that_has_ended_and_a_session_is_its_tenants_ow
     assert read == [[first, open_], []]
 
 
+async def test_the_same_request_again_is_the_same_task_once_the_earlier_one_is_gone(quick: World) -> None:
+    earlier = (await quick.submit(PLAIN, ANN, task_id="first")).task_id
+    await quick.done(earlier, ANN)
+    for named in ("first", earlier):
+        wanted = {"context": {"previous_task_id": named}, "task_id": f"second-{len(named)}"}
+        late = await quick.submit(PLAIN, ANN, **wanted)
+        await quick.done(late.task_id, ANN)
+    await quick.replan.delete(earlier)
+    for named in ("first", earlier):
+        again = {"context": {"previous_task_id": named}, "task_id": f"second-{len(named)}"}
+        assert not (await quick.submit(PLAIN, ANN, **again)).new
+    with pytest.raises(TaskNotFound):
+        await quick.submit(PLAIN, ANN, context={"previous_task_id": "first"}, task_id="third")
+
+
 async def test_a_fork_belongs_to_the_tenant_of_its_origin(quick: World) -> None:
     task_id = (await quick.submit(PLAIN, ANN)).task_id
     await quick.done(task_id, ANN)

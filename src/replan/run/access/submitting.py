@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
+from replan.core.events import TaskSubmitted
 from replan.core.ids import task_id_problem
 from replan.errors import InputError
+from replan.ports import EventLog
 from replan.run.access.callers import Caller
 from replan.run.access.requests import SubmitRequest
+from replan.run.following.wanted import PREVIOUS
 
 
 def own_name(caller: Caller, task_id: str) -> str:
@@ -36,3 +39,10 @@ def named(caller: Caller, request: SubmitRequest, key: str | None) -> SubmitRequ
         raise InputError("an Idempotency-Key has 1 to 200 printable characters")
     digest = hashlib.sha256(f"{caller.tenant}\n{key}".encode()).hexdigest()
     return request.model_copy(update={"task_id": f"task_{digest[:32]}"})
+
+
+async def followed(log: EventLog, task_id: str) -> str:
+    """The task that a stored one follows, as its request says; empty where it follows none."""
+    first = (await log.read(task_id, 0, 1))[0].event
+    given = first.context.get(PREVIOUS) if isinstance(first, TaskSubmitted) else None
+    return given if isinstance(given, str) else ""

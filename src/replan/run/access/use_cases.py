@@ -344,10 +344,22 @@ class UseCases:
     async def _wanted(self, caller: Caller, request: SubmitRequest) -> Submission:
         context = request.context
         if context.previous_task_id is not None:
-            earlier = await self._name(caller, context.previous_task_id, "run")
+            earlier = await self._earlier(caller, context.previous_task_id, request.task_id)
             context = context.model_copy(update={"previous_task_id": earlier})
             request = request.model_copy(update={"context": context})
         return await self._driver.request(request, tenant=caller.tenant, by=caller.who)
+
+    async def _earlier(self, caller: Caller, given: str, task_id: str | None) -> str:
+        """The id of the task that another one follows; as it was accepted, where that is there already and the earlier one is gone."""
+        try:
+            return await self._name(caller, given, "run")
+        except TaskNotFound:
+            if task_id is None or not await self._is_there(caller, task_id):
+                raise
+            known = await submitting.followed(self._service.parts.store, task_id)
+            if known not in (given, submitting.own_name(caller, given)):
+                raise
+            return known
 
     @contextlib.asynccontextmanager
     async def _room(
