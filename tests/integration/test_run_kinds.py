@@ -340,6 +340,8 @@ async def test_a_workflow_that_does_not_exist_goes_back_and_then_steps_are_writt
         ([{"slots": {}, "cannot": "it is about a country"}], "it is about a country"),
         ([{"slots": {"city": "Rome", "to": "TODO"}}] * 2, "placeholder"),
         ([{"slots": {"city": "Rome"}}] * 2, "has to be filled"),
+        ([FILLED | {"needs_confirmation": True}] * 2, "needs_confirmation"),
+        ([FILLED | {"missing": ["to"]}], "nothing says what to fill to with"),
     ],
 )
 async def test_slots_that_cannot_be_filled_leave_it_to_the_planner(
@@ -519,3 +521,33 @@ async def test_slots_that_are_too_large_or_no_json_are_refused_and_large_ones_ar
         large = "${look} " * 40_000
         assert (await replan.run(workflow="city-report", slots={"city": large, "to": "ann"})).succeeded
     assert sent[0]["text"] == f"About {large} (1): {large} is large"
+
+
+@pytest.mark.parametrize(
+    "no", [{"question": "Really?"}, {"needs_confirmation": True}, {"status": "rejected"}]
+)
+async def test_a_workflow_that_is_named_beside_a_question_or_a_no_is_not_begun(
+    files: Path, no: JsonObject
+) -> None:
+    steps = plan(step("a", "look_up", parameters={"city": "Rome"}))
+    model = ScriptedModel({"execution_plan": [NAMED | no, steps], "evaluation": verdict()})
+    async with made(files, model) as replan:
+        await replan.run("report on Rome to ann")
+    assert model.calls["workflow_slots"] == 0
+    selected = {"tools": [{"tool_id": "look_up", "score": 90}], "workflow_id": "city-report", **no}
+    model = ScriptedModel({"tool_selection": selected, "execution_plan": steps, "evaluation": verdict()})
+    async with made(files, model, two_stage_tool_threshold=1) as replan:
+        done = await replan.run("report on Rome to ann")
+        log = await replan.history(done.task_id)
+    assert asked(model) == ["tool_selection", "execution_plan", "evaluation"]
+    (found,) = [one.event for one in log if isinstance(one.event, ToolSelectionCompleted)]
+    assert "beside a question or a no" in found.dropped[0]
+    assert sent == []
+
+
+async def test_a_filler_in_place_of_a_question_or_a_no_is_none(files: Path) -> None:
+    filled = FILLED | {"missing": [], "ask_first": "none", "cannot": "N/A"}
+    model = ScriptedModel({"execution_plan": NAMED, "workflow_slots": filled, "evaluation": verdict()})
+    async with made(files, model) as replan:
+        assert (await replan.run("report on Rome to ann, twice")).succeeded
+    assert len(sent) == 1

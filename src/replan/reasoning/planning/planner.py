@@ -19,6 +19,7 @@ from replan.reasoning.planning.invented import invented_links
 from replan.reasoning.planning.loosen import loosen
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import data_text, output_text, task_data, today_text, tool_lines
+from replan.reasoning.prompting.noes import noes_in
 from replan.reasoning.prompting.offered import guided, offered_text, with_choice
 from replan.reasoning.prompting.previous import written_before
 from replan.reasoning.prompting.prompts import Rendered, fence, load
@@ -106,8 +107,8 @@ def _in_place_of_steps(answer: JsonObject, offered: Offered) -> Planned | None:
     name = _word(answer.get("workflow_id"))
     if not offered.workflows or name is None or answer.get("steps"):
         return None
-    if any(answer.get(field) for field in INSTEAD_OF_STEPS):
-        return None
+    if any(answer.get(field) for field in INSTEAD_OF_STEPS) or noes_in(answer):
+        return None  # it asks or refuses, and is read as any answer that does
     if (workflow := offered.workflow(name)) is None:
         there = ", ".join(one.workflow_id for one in offered.workflows)
         raise Violations(

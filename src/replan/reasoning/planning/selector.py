@@ -13,6 +13,7 @@ from replan.reasoning.evaluation.scores import read_scores
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import data_text, one_line, task_data, tool_index
 from replan.reasoning.prompting.history import cut, shorten
+from replan.reasoning.prompting.noes import noes_in
 from replan.reasoning.prompting.offered import guided, offered_text, with_choice
 from replan.reasoning.prompting.prompts import fence, load
 from replan.reasoning.prompting.read_values import text
@@ -82,7 +83,7 @@ async def select_tools(
 
     def read(answer: Any) -> ToolSelectionCompleted:
         found, missed = _read(answer, names, threshold)
-        found, unknown = _chosen(found, offered_kinds)
+        found, unknown = _chosen(found, offered_kinds, refuses=bool(noes_in(answer)))
         dropped.update(dict.fromkeys((*found.dropped, *unknown)))
         if found.dropped and not found.tools and found.workflow is None:
             nearest = names.nearest_to(task.description, missed)
@@ -121,19 +122,20 @@ async def select_tools(
 
 
 def _chosen(
-    found: ToolSelectionCompleted, offered: Offered
+    found: ToolSelectionCompleted, offered: Offered, *, refuses: bool
 ) -> tuple[ToolSelectionCompleted, tuple[str, ...]]:
-    """The selection with the workflow that it names, and that there is none of that name."""
+    """The selection with the workflow that it names, and why that is not taken: there is none, or a question or a no stands beside it."""
     if not offered.workflows and not offered.scenes:
         return found, ()
-    workflow = offered.workflow(found.workflow_id)
+    workflow = None if refuses else offered.workflow(found.workflow_id)
     named = {
         "task_type": offered.task_type(found.task_type),
         "workflow": workflow,
         "workflow_id": workflow.workflow_id if workflow is not None else None,
     }
     lost = found.workflow_id if workflow is None else None
-    unknown = (f"the workflow {lost[:200]!r} does not exist, or its tools are not here",) if lost else ()
+    why = "was named beside a question or a no" if refuses else "does not exist, or its tools are not here"
+    unknown = (f"the workflow {lost[:200]!r} {why}",) if lost else ()
     return found.model_copy(update=named), unknown
 
 

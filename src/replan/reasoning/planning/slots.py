@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from replan.core.data.nothing import says_there_is_none
 from replan.core.kinds.slots import filled, told
 from replan.core.kinds.workflow import Workflow
 from replan.core.plan.placeholders import placeholders
@@ -14,6 +15,7 @@ from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import data_text, task_data, today_text
 from replan.reasoning.prompting.history import shorten
 from replan.reasoning.prompting.inlined import inline
+from replan.reasoning.prompting.noes import noes_in
 from replan.reasoning.prompting.offered import guided
 from replan.reasoning.prompting.prompts import fence, load
 from replan.reasoning.prompting.recovery_text import guidance_text
@@ -133,6 +135,13 @@ def _read(answer: Any, workflow: Workflow, task: TaskView, *, small: bool) -> Fi
     question, cannot = _text(answer.get("ask_first")), _text(answer.get("cannot"))
     if cannot and not question:
         return Filling({}, cannot=cannot)
+    if said := noes_in(answer, own=_OWN):
+        name, value = said[0]
+        told_back = (
+            f"it says {str(value)[:80]!r} in {name[:80]!r}, which nothing goes by: ask in `ask_first` and name in `missing` what about, say in "
+            "`cannot` why the plan is not to be used, or leave it out"
+        )
+        raise Violations([told_back])
     named = answer.get("missing") or []
     owned = [str(name) for name in named] if isinstance(named, list) else [str(named)]
     found = filled(workflow, given)
@@ -162,5 +171,9 @@ def _read(answer: Any, workflow: Workflow, task: TaskView, *, small: bool) -> Fi
     return Filling(found.values)
 
 
+_OWN = frozenset({"slots", "missing", "ask_first", "cannot", "reasoning"})
+
+
 def _text(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else ""
+    text = value.strip() if isinstance(value, str) else ""
+    return "" if says_there_is_none(text) else text
