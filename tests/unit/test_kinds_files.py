@@ -195,9 +195,9 @@ def test_a_thousand_workflows_are_read_in_a_moment_and_again_in_no_time(tmp_path
 
 
 def test_a_workflow_of_ones_own_takes_the_place_of_one_that_is_built_in(tmp_path: Path) -> None:
-    (tmp_path / "w.yaml").write_text(FLOW.replace("id: w", "id: find-text"))
+    (tmp_path / "w.yaml").write_text(FLOW.replace("id: w", "id: Find-Text"))
     known = Library([], [tmp_path]).look()
     assert len(known.workflows) == len(built_in()) == 6
-    assert not known.workflows["find-text"].built_in
+    assert not known.workflows["Find-Text"].built_in
     assert known.problems == ()
     assert Library(built_in=False).look().workflows == {}

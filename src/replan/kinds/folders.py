@@ -40,32 +40,32 @@ def found_in(path: Path, suffixes: Collection[str]) -> Iterator[Found]:
 
 def _of_folder(folder: Path, root: Path, suffixes: Collection[str], depth: int) -> Iterator[Found]:
     try:
-        names = sorted(os.listdir(folder))
+        with os.scandir(folder) as listed:
+            entries = sorted(listed, key=lambda entry: entry.name)
     except OSError as error:
         yield Found(folder, problem=f"it cannot be read: {_said(error)}")
         return
-    for name in names:
-        path = folder / name
-        if name.startswith("."):
+    for entry in entries:
+        if entry.name.startswith("."):
             continue
+        wanted = os.path.splitext(entry.name)[1].lower() in suffixes
+        path = folder / entry.name
         try:
-            real = path.resolve(strict=True)
-            status = real.stat()
+            status = entry.stat()
+            outside = entry.is_symlink() and not path.resolve(strict=True).is_relative_to(root)
         except (OSError, RuntimeError, ValueError) as error:
-            if path.suffix.lower() in suffixes:
+            if wanted:
                 yield Found(path, problem=f"it cannot be found: {_said(error)}")
             continue
-        inside = real.is_relative_to(root)
         if stat.S_ISDIR(status.st_mode):
-            if inside and depth and not path.is_symlink():
+            if depth and not entry.is_symlink():
                 yield from _of_folder(path, root, suffixes, depth - 1)
-        elif path.suffix.lower() in suffixes:
-            if inside:
-                yield _of_file(path, status)
-            else:
-                yield Found(
-                    path, problem="it is a link that leads out of its folder; name what it leads to by itself"
-                )
+        elif wanted and outside:
+            yield Found(
+                path, problem="it is a link that leads out of its folder; name what it leads to by itself"
+            )
+        elif wanted:
+            yield _of_file(path, status)
 
 
 def _of_file(path: Path, status: os.stat_result) -> Found:

@@ -84,36 +84,38 @@ class Library:
     def _read(self) -> Known:
         problems: list[str] = []
         sources: dict[str, str] = {}
-        scenes: dict[str, Scene] = {}
-        workflows: dict[str, Workflow] = {}
+        scenes: _Named[Scene] = _Named("scene", sources, problems)
+        workflows: _Named[Workflow] = _Named("workflow", sources, problems)
         for path, scene in _values(_scene_files(self._paths[0]), self._scenes, _scene, problems):
-            _put(scenes, "scene", scene.task_type, scene, str(path), sources, problems)
+            scenes.put(scene.task_type, scene, str(path))
         for path, workflow in _values(_workflow_files(self._paths[1]), self._workflows, _workflow, problems):
-            _put(workflows, "workflow", workflow.workflow_id, workflow, str(path), sources, problems)
+            workflows.put(workflow.workflow_id, workflow, str(path))
         for one in built_in() if self._built_in else ():
-            if one.workflow_id not in workflows:  # whoever has one of the same name means that
-                workflows[one.workflow_id] = one
-                sources[f"workflow {one.workflow_id}"] = "built in"
-        return Known(scenes, workflows, tuple(problems), sources)
+            if not workflows.has(one.workflow_id):  # whoever has one of the same name means that
+                workflows.put(one.workflow_id, one, "built in")
+        return Known(scenes.found, workflows.found, tuple(problems), sources)
 
 
-def _put(
-    known: dict[str, T],
-    what: str,
-    name: str,
-    value: T,
-    place: str,
-    sources: dict[str, str],
-    problems: list[str],
-) -> None:
-    key = f"{what} {name}"
-    folded = next((one for one in known if one.casefold() == name.casefold()), None)
-    if folded is not None:
-        problems.append(
-            f"{place}: there is a {what} {folded!r} already, in {sources[f'{what} {folded}']}: give one of them another name"
-        )
-        return
-    known[name], sources[key] = value, place
+class _Named(Generic[T]):
+    """What was found of one kind, by name: no two of which only the case differs."""
+
+    def __init__(self, what: str, sources: dict[str, str], problems: list[str]) -> None:
+        self.found: dict[str, T] = {}
+        self._what, self._sources, self._problems = what, sources, problems
+        self._folded: dict[str, str] = {}
+
+    def has(self, name: str) -> bool:
+        return name.casefold() in self._folded
+
+    def put(self, name: str, value: T, place: str) -> None:
+        before = self._folded.setdefault(name.casefold(), name)
+        if before in self.found:
+            where = self._sources[f"{self._what} {before}"]
+            self._problems.append(
+                f"{place}: there is a {self._what} {before!r} already, in {where}: give one of them another name"
+            )
+            return
+        self.found[name], self._sources[f"{self._what} {name}"] = value, place
 
 
 class _File(NamedTuple):
