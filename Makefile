@@ -115,6 +115,16 @@ servicebench: $(VENV)/.dev  ## Measure the service beside bare servers, and besi
 	$(BIN)/python -m bench.service --setup
 	$(BIN)/python -m bench.service
 
+.PHONY: audit
+.venv-audit: locks/audit.txt
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/audit.txt
+	@touch $@
+
+audit: .venv-audit  ## Look up known vulnerabilities of what is locked (asks the package index; a package that it cannot ask about fails)
+	for name in run dev serve; do \
+		.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip --progress-spinner off -r locks/$$name.txt || exit 1; done
+
 .PHONY: fuzz
 fuzz: $(VENV)/.dev  ## Call the service by requests made up from its document (installs schemathesis apart)
 	$(BIN)/python -m bench.fuzz --setup
@@ -139,7 +149,7 @@ lock: $(VENV)/.dev  ## Renew the lock files
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-header --no-annotate --extra serve --extra workers --extra models --extra openapi \
 		--extra remote -c locks/run.txt pyproject.toml locks/serve.in -o locks/serve.txt
-	for name in bench-servers conformance conformance-crewai conformance-llmcompiler fuzz; do \
+	for name in audit bench-servers conformance conformance-crewai conformance-llmcompiler fuzz; do \
 		$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 			--no-emit-find-links --no-header --no-annotate locks/$$name.in -o locks/$$name.txt; done
 
