@@ -18,6 +18,7 @@ from replan.core.data.strict_json import NotStorable, read_strictly
 from replan.run.access.callers import Caller
 from replan.run.access.use_cases import UseCases
 from replan.server.auth.credentials import Credentials
+from replan.server.http.large import answer
 from replan.server.http.problems import Refused
 from replan.server.problems import LEAVING, MISFIT, NOT_JSON, SENT_TWICE, WRONG_MEDIA, Problem
 from replan.server.shared import Shared
@@ -118,8 +119,8 @@ class SignedRoute(APIRoute):
                 raise RequestValidationError(faults)
             if named is not None:
                 values[named] = call
-            answer: Response = await endpoint(**values)
-            return answer
+            made: Response = await endpoint(**values)
+            return made
 
         return handle
 
@@ -193,8 +194,8 @@ async def unless_leaving(shared: Shared, waiting: Coroutine[Any, Any, T]) -> T:
 
 def shown(view: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """The view as the answer."""
-    return Response(view.__pydantic_serializer__.to_json(view), status, headers, "application/json")
+    return answer(view.__pydantic_serializer__.to_json(view), status, headers)
 
 
 def listed(views: Any, status: int = 200) -> Response:
-    return Response(to_json(views, inf_nan_mode="constants"), status, None, "application/json")
+    return answer(to_json(views, inf_nan_mode="constants"), status)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import zlib
 from collections.abc import Sequence
 from functools import partial
 
@@ -15,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from replan.beside import beside
 from replan.core.words import in_digits
 from replan.server.http.calls import ROOT
+from replan.server.http.packing import packed, takes_gzip
 from replan.server.http.problems import Refused, answer_of
 from replan.server.problems import BODY_TOO_LARGE, TIMED_OUT, Problem
 from replan.server.shared import Shared, named_call
@@ -25,8 +25,6 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _LEAST_COMPRESSED = 1024
 _AT_ONCE = 65_536
 """Bytes that are compressed in the event loop."""
-_GZIP = 31
-"""Of zlib: the window, in the form of gzip (RFC 1952)."""
 MOST_BODY_BYTES = 2_097_152
 PATIENT = ("/events", "/result", "/mcp")
 """How addresses end whose calls have a limit of their own."""
@@ -213,7 +211,7 @@ class Compressed:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _takes_gzip(scope):
+        if scope["type"] != "http" or not takes_gzip(scope):
             return await self.app(scope, receive, send)
         begun: Message | None = None
 
@@ -234,25 +232,16 @@ class Compressed:
         return await self.app(scope, receive, sending)
 
 
-def _takes_gzip(scope: Scope) -> bool:
-    return any(name == b"accept-encoding" and b"gzip" in value for name, value in scope["headers"])
-
-
 async def _packed(start: Message, message: Message) -> tuple[Message, Message]:
     """An answer that is there as a whole, in fewer bytes if it has many."""
     headers = MutableHeaders(raw=list(start.get("headers", ())))
     headers.add_vary_header("Accept-Encoding")
     body: bytes = message.get("body", b"")
     if len(body) >= _LEAST_COMPRESSED:
-        body = await beside(_gzipped, body) if len(body) > _AT_ONCE else _gzipped(body)
+        body = await beside(packed, body) if len(body) > _AT_ONCE else packed(body)
         headers["content-encoding"] = "gzip"
         headers["content-length"] = str(len(body))
     return {**start, "headers": headers.raw}, {**message, "body": body}
-
-
-def _gzipped(body: bytes) -> bytes:
-    packing = zlib.compressobj(4, zlib.DEFLATED, _GZIP)
-    return packing.compress(body) + packing.flush()
 
 
 def _for_pages(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:

@@ -18,9 +18,14 @@ class Download(Response):
     """What goes wrong before the first piece is answered as any error; a reader that takes nothing is cut off."""
 
     def __init__(
-        self, pieces: AsyncIterator[bytes], headers: Mapping[str, str], media_type: str, sending: Sending
+        self,
+        pieces: AsyncIterator[bytes],
+        headers: Mapping[str, str],
+        media_type: str,
+        sending: Sending,
+        status: int = 200,
     ) -> None:
-        super().__init__(None, 200, dict(headers), media_type)
+        super().__init__(None, status, dict(headers), media_type)
         if "content-length" not in headers:
             del self.headers["content-length"]
         self._pieces = pieces
@@ -36,7 +41,7 @@ class Download(Response):
 
     async def _send(self, first: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         scope.get(UNHURRIED, _nobody)()
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         gone = asyncio.create_task(_left(receive))
         with self._sending.of(scope.get("replan.abort")) as clock:
             try:

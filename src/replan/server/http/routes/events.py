@@ -16,6 +16,7 @@ from replan.core.state.task import ENDED
 from replan.run.access.shown import Showing, shown
 from replan.server.http import examples
 from replan.server.http.calls import Call, calls_about, credentials_of
+from replan.server.http.large import answer
 from replan.server.http.openapi import problems
 from replan.server.http.problems import Refused
 from replan.server.http.routes import parameters as p
@@ -123,9 +124,7 @@ async def _page(call: Call, task_id: str, after: int, limit: int, how: Showing) 
     else:
         more = after if more is None else more
     told = b"null" if more is None else b"%d" % more
-    return Response(
-        b'{"items":[%b],"next_after":%b}' % (b",".join(parts), told), 200, None, "application/json"
-    )
+    return answer(b'{"items":[%b],"next_after":%b}' % (b",".join(parts), told))
 
 
 def _seq_of(given: str) -> int:
