@@ -31,6 +31,8 @@ def chosen_name(caller: Caller, task_id: str | None) -> str | None:
 
 def named(caller: Caller, request: SubmitRequest, key: str | None) -> SubmitRequest:
     """The request with the id that the caller has chosen, or that this key of the tenant stands for."""
+    if key is None and request.task_id is None:
+        return request
     if key is None:
         return request.model_copy(update={"task_id": chosen_name(caller, request.task_id)})
     if request.task_id is not None:

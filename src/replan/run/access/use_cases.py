@@ -94,7 +94,9 @@ class UseCases:
             self._queue(caller, request.task_id),
             self._room(caller, request.task_id, request.options) as options,
         ):
-            wanted = await self._wanted(caller, request.model_copy(update={"options": options}))
+            if options is not request.options:
+                request = request.model_copy(update={"options": options})
+            wanted = await self._wanted(caller, request)
             if caller.traceparent:
                 wanted = wanted._replace(settings={**wanted.settings, TRACE: caller.traceparent})
             try:
@@ -103,8 +105,10 @@ class UseCases:
                 if idempotency_key is None:
                     raise
                 raise TaskExists(str(request.task_id), idempotency_key) from None
+        if new:  # as it was stored just now
+            return Submitted(task_id=task_id, status="queued", new=True)
         summary = await self._service.parts.store.summary(task_id)
-        return Submitted(task_id=task_id, status=summary.status, new=new)
+        return Submitted(task_id=task_id, status=summary.status, new=False)
 
     async def preview(self, caller: Caller, request: SubmitRequest) -> Preview:
         """What the task would do: a checked plan, its effects and approvals, and what it may cost. Nothing is stored."""
