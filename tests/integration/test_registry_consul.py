@@ -21,6 +21,7 @@ from replan.registry.consul.client import Agent, Consul
 from replan.registry.consul.instances import ConsulRegistry
 from replan.registry.consul.registration import Offer, Registration
 from replan.registry.discovered import Discovered
+from replan.registry.dns.registries import SrvRegistry
 
 pytestmark = pytest.mark.anyio
 SECS = 20.0
@@ -123,7 +124,9 @@ async def test_instances_are_listed_and_a_change_is_heard_at_once(agent: Real | 
             Weights={"Passing": 3, "Warning": 1},
         )
         async with asyncio.timeout(SECS):
-            one = await waiting
+            one = await waiting  # an agent that has just been started may wake up for itself
+            while not one.instances:
+                one = await found.look("llm", one.mark)
         assert one.instances == (Instance("127.0.0.1", 9001, "https", "/v1", 3),)
         waiting = asyncio.create_task(found.look("llm", one.mark))
         await register(
@@ -184,6 +187,25 @@ async def test_what_is_known_outlives_the_agent_and_its_loss_of_state(agent: Rea
     await until(lambda: found.known() == ("http://127.0.0.1:9002", "http://o"))
     assert found.state().problem == ""
     await found.aclose()
+
+
+@pytest.mark.skipif(consul() is None, reason="no Consul agent is here, and the package cannot be fetched")
+async def test_the_real_agents_own_dns_is_read_as_well() -> None:
+    real = RealAgent()
+    await asyncio.to_thread(real.start)
+    try:
+        for port in range(9001, 9021):  # over UDP it tells three of them, and not that there are more
+            await register(real.port, "llm", port)
+        found = SrvRegistry([("127.0.0.1", real.dns_port)])
+        async with asyncio.timeout(SECS):
+            while len((look := await found.look("llm.service.consul", None)).instances) < 20:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            none = await found.look("nobody.service.consul", None)
+        assert sorted(each.port for each in look.instances) == list(range(9001, 9021))
+        assert {each.host for each in look.instances} == {"127.0.0.1"}
+        assert none.instances == ()
+    finally:
+        await asyncio.to_thread(real.stop)
 
 
 async def test_a_registration_stands_and_is_taken_back(agent: Real | Imitated) -> None:

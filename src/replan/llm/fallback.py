@@ -17,9 +17,13 @@ COOL_DOWN_SECS, LONGEST_COOL_DOWN_SECS = 2.0, 30.0
 
 
 class NoneAnswered(ModelUnavailable):
-    """All that stand in for one another have failed. `retry_after`: in so many seconds one of them may be asked again."""
+    """All that stand in for one another have failed. `retry_after`: in so many seconds one of them may be asked again.
+
+    `is_being_tried`: none was asked, and somebody else is finding out whether one is there again.
+    """
 
     retry_after: float | None = None
+    is_being_tried = False
 
 
 class Place:
@@ -171,6 +175,7 @@ async def ask_first(
     text = reasons[0] if len(reasons) == 1 else "no model answered:\n" + "\n".join(f"- {r}" for r in reasons)
     none = NoneAnswered(text, transient=transient, setup=codes == {2}, refused=refused == {True})
     none.retry_after = min(waits, default=0.0) or None
+    none.is_being_tried = not codes and any(place.breaker.is_probing for place in order)
     raise none
 
 

@@ -79,9 +79,11 @@ class RetryingModel:
                         return reply
                     except ModelUnavailable as error:
                         last = error
+                        if deadline is not None and getattr(error, "is_being_tried", False):
+                            attempt -= 1  # who waits for somebody else's try has not had one
                         if not error.transient or attempt > self.max_retries:
                             raise
-                    wait = self._wait(attempt, last)
+                    wait = self._wait(max(attempt, 1), last)
                     if deadline is not None and asyncio.get_running_loop().time() + wait >= deadline:
                         raise _too_long(last, wait, limit)  # it would only run into the limit
                     if request.watcher is not None and wait >= _TOLD_SECS:

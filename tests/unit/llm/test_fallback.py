@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -79,6 +80,53 @@ async def test_closing_closes_every_model() -> None:
     models = [model(), model()]
     await FallbackModel(models).aclose()
     assert all(m.closed for m in models)
+
+
+def test_who_finds_that_another_tries_waits_for_how_that_ends() -> None:
+    """A service with one endpoint is back, and slow: the callers that are not the one that tries are not turned away."""
+
+    class Slow:
+        name, style = "m", "standard"
+        asked = 0
+
+        async def ask(self, request: ModelRequest, on_text: object = None) -> ModelReply:
+            self.asked += 1
+            if self.asked <= 3:
+                raise DOWN
+            await asyncio.sleep(20)
+            return ModelReply(text="x", model="m")
+
+        async def aclose(self) -> None:
+            pass
+
+    async def main() -> tuple[list[object], int, float]:
+        slow = Slow()
+        loop = asyncio.get_running_loop()
+        fallback = FallbackModel([slow], threshold=3, cool_down_secs=2, now=loop.time)  # type: ignore[list-item]
+        patient = RetryingModel(fallback, max_retries=3, timeout_secs=60)
+        first = await asyncio.gather(*(patient.ask(REQUEST) for _ in range(8)), return_exceptions=True)
+        return list(first), slow.asked, loop.time()
+
+    answers, asked, _ = virtual_time(main())
+    assert [getattr(answer, "text", answer) for answer in answers] == ["x"] * 8
+    assert asked <= 3 + 8
+
+
+def test_nobody_waits_for_what_nobody_tries() -> None:
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        fallback = FallbackModel([model(*[DOWN] * 99)], threshold=1, cool_down_secs=30, now=loop.time)
+        patient = RetryingModel(fallback, max_retries=3, timeout_secs=20)
+        with pytest.raises(ModelUnavailable):
+            await patient.ask(REQUEST)
+        return loop.time()
+
+    begun = virtual_time(_time())
+    assert virtual_time(main()) - begun < 20
+
+
+async def _time() -> float:
+    return asyncio.get_running_loop().time()
 
 
 @given(st.text(max_size=12), st.lists(st.tuples(st.text(max_size=12), st.integers(1, 4)), max_size=4))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from replan.errors import RegistryUnavailable
 from replan.ports import Instance
-from replan.registry.dns.messages import SRV, Answer, Malformed, Service, question, read
+from replan.registry.dns.messages import AAAA, SRV, A, Answer, Malformed, Service, question, read
 from replan.registry.dns.registries import AddressRegistry, SrvRegistry
 from replan.registry.dns.resolver import configured_servers
 
@@ -44,9 +44,11 @@ def answer(asked: bytes, *records: bytes, flags: int = 0x8180, more: tuple[bytes
 def test_what_is_asked_is_read_back() -> None:
     asked = question(7, NAME, SRV)
     target = record(packed("A.example"), 1, 60, socket.inet_aton("10.1.2.3"))
-    said = answer(asked, srv(1, 2, 8000, "a.example", 30), srv(0, 1, 8001, "b.example"), more=(target,))
+    said = answer(
+        asked, srv(1, 2, 8000, "a.example", 30), srv(0, 1, 8001, "b.example"), more=(target, target)
+    )
     assert read(said, 7, NAME.upper() + ".", SRV) == Answer(
-        0, False, (Service(1, 2, 8000, "a.example"), Service(0, 1, 8001, "b.example")), 30,
+        0, (Service(1, 2, 8000, "a.example"), Service(0, 1, 8001, "b.example")), 30,
         {"a.example": ("10.1.2.3",)},
     )  # fmt: skip
 
@@ -107,13 +109,14 @@ class _Udp(asyncio.DatagramProtocol):
 
 
 @asynccontextmanager
-async def served(say: Say, over_tcp: Say | None = None) -> AsyncIterator[SrvRegistry]:
+async def served(say: Say, over_tcp: Callable[..., bytes | None] | None = None) -> AsyncIterator[SrvRegistry]:
     loop = asyncio.get_running_loop()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await reader.readexactly(struct.unpack(">H", await reader.readexactly(2))[0])
         said = (over_tcp or say)(asked) or b""
-        writer.write(struct.pack(">H", len(said)) + said)
+        if said:
+            writer.write(struct.pack(">H", len(said)) + said)
         writer.close()
 
     tcp = await asyncio.start_server(connected, "127.0.0.1", 0)
@@ -140,12 +143,30 @@ async def test_records_become_instances_and_are_asked_for_again() -> None:
         assert second.instances == (Instance("127.0.0.1", 8002, weight=5),)
 
 
-async def test_an_answer_that_is_too_long_for_udp_is_asked_for_over_tcp() -> None:
+async def test_over_tcp_all_are_told_and_over_udp_what_there_is_where_nobody_listens_there() -> None:
     async with served(
-        lambda asked: answer(asked, flags=0x8380),
+        lambda asked: answer(asked, srv(0, 0, 7, "127.0.0.1")),
         lambda asked: answer(asked, *(srv(0, 0, port, "127.0.0.1") for port in range(1, 200))),
     ) as registry:
         assert len((await registry.look(NAME, None)).instances) == 199
+    for nothing in (None, b"noise"):
+        async with served(
+            lambda asked: answer(asked, srv(0, 0, 7, "127.0.0.1")), lambda asked, nothing=nothing: nothing
+        ) as registry:
+            assert [each.port for each in (await registry.look(NAME, None)).instances] == [7]
+
+
+async def test_a_target_without_an_address_is_asked_for_where_its_record_came_from() -> None:
+    target = packed("a.nowhere.invalid")
+
+    def say(asked: bytes) -> bytes:
+        if target not in asked:
+            return answer(asked, srv(0, 0, 7, "a.nowhere.invalid"))
+        is_aaaa = asked[-4:-2] == struct.pack(">H", AAAA)
+        return answer(asked) if is_aaaa else answer(asked, record(b"\xc0\x0c", A, 60, bytes([10, 0, 0, 9])))
+
+    async with served(say) as registry:
+        assert (await registry.look(NAME, None)).instances == (Instance("10.0.0.9", 7),)
 
 
 @pytest.mark.parametrize(

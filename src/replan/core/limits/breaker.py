@@ -48,6 +48,11 @@ class Breaker:
         """Whether whoever asks may try."""
         return self._opened is None
 
+    @property
+    def is_probing(self) -> bool:
+        """Whether somebody tries it just now, for all the others."""
+        return self._probing
+
     def allow(self) -> Try | None:
         """The caller's try, whose end it has to tell; None: not now."""
         if self._opened is None:

@@ -27,7 +27,6 @@ class Answer(NamedTuple):
     """What a server says to one question."""
 
     code: int
-    truncated: bool
     services: tuple[Service, ...]
     ttl: int
     """Seconds for which all of it holds."""
@@ -82,9 +81,11 @@ def _read(message: bytes, number: int, name: str, kind: int) -> Answer:
             import ipaddress
 
             raw = message[data:end]
-            addresses[owner.lower()] = (*addresses.get(owner.lower(), ()), str(ipaddress.ip_address(raw)))
+            known = addresses.get(owner.lower(), ())
+            if (address := str(ipaddress.ip_address(raw))) not in known:
+                addresses[owner.lower()] = (*known, address)
         at = end
-    return Answer(flags & 0xF, bool(flags & 0x0200), tuple(services), ttl, addresses)
+    return Answer(flags & 0xF, tuple(services), ttl, addresses)
 
 
 def _name(message: bytes, at: int) -> tuple[str, int]:

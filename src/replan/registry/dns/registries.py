@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from replan.errors import RegistryUnavailable
 from replan.ports import Instance, Look
-from replan.registry.dns.messages import SRV, Malformed, question
+from replan.registry.dns.messages import AAAA, SRV, A, Malformed, question
 from replan.registry.dns.resolver import Server, ask, configured_servers
 
 EVERY_SECS = 15.0
@@ -71,7 +71,7 @@ class SrvRegistry:
             if not target:  # "." says that the service is not offered here
                 continue
             try:
-                hosts = answer.addresses.get(target.lower()) or await addresses_of(target)
+                hosts = answer.addresses.get(target.lower()) or await self._addresses_of(target)
             except RegistryUnavailable as error:
                 odd.append(str(error))
                 continue
@@ -84,6 +84,13 @@ class SrvRegistry:
 
     async def aclose(self) -> None:
         pass
+
+    async def _addresses_of(self, target: str) -> Sequence[str]:
+        """Of a target that came without: as the servers say that know of it, else as this machine does."""
+        found: list[str] = []
+        for kind in (A, AAAA) if self._servers else ():
+            found += (await ask(target, kind, self._servers)).addresses.get(target.lower(), ())
+        return found or await addresses_of(target)
 
 
 async def addresses_of(host: str) -> list[str]:

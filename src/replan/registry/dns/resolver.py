@@ -1,8 +1,12 @@
-"""Asks name servers: over UDP, and over TCP where an answer is too long for that."""
+"""Asks name servers: over TCP, and over UDP where that does not go.
+
+Over UDP some servers tell a few of many records, and not that there are more (Consul's does): each time others.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import secrets
 import struct
@@ -13,6 +17,7 @@ from replan.errors import RegistryUnavailable
 from replan.registry.dns.messages import Answer, Malformed, question, read
 
 TRY_SECS = 3.0
+_TCP_SECS = 1.0
 _MOST_SERVERS = 3
 _PORT = 53
 _CODES = {
@@ -63,16 +68,22 @@ async def ask(name: str, kind: int, servers: Sequence[Server]) -> Answer:
 async def _asked(name: str, kind: int, host: str, port: int) -> Answer:
     number = secrets.randbelow(65536)
     message = question(number, name, kind)
+    with contextlib.suppress(OSError, Malformed, asyncio.IncompleteReadError, TimeoutError):
+        async with asyncio.timeout(_TCP_SECS):
+            return await _over_tcp(message, number, name, kind, host, port)
+    return await _over_udp(message, number, name, kind, host, port)
+
+
+async def _over_udp(message: bytes, number: int, name: str, kind: int, host: str, port: int) -> Answer:
     loop = asyncio.get_running_loop()
     transport, waiting = await loop.create_datagram_endpoint(
         lambda: _Waiting(loop.create_future(), number, name, kind), remote_addr=(host, port)
     )
     try:
         transport.sendto(message)
-        answer = await waiting.answer
+        return await waiting.answer
     finally:
         transport.close()
-    return await _over_tcp(message, number, name, kind, host, port) if answer.truncated else answer
 
 
 async def _over_tcp(message: bytes, number: int, name: str, kind: int, host: str, port: int) -> Answer:
