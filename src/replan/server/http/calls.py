@@ -7,11 +7,12 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
-from fastapi.dependencies.utils import request_params_to_args
+from fastapi.dependencies.utils import request_body_to_args, request_params_to_args
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic_core import PydanticUndefined, to_json
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from replan.core.data.strict_json import NotStorable, read_strictly
@@ -76,8 +77,7 @@ class SignedRoute(APIRoute):
     """A route for callers who are known."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        takes = self.body_field is not None
-        handle = super().get_route_handler() if takes else self._by_its_address()
+        takes, handle = self.body_field is not None, self._with_what_it_takes()
         names = set(_in_query(self.dependant))
         single = frozenset(one.alias.lower().encode() for one in self.dependant.header_params) - _LISTS
 
@@ -98,13 +98,14 @@ class SignedRoute(APIRoute):
 
         return signed
 
-    def _by_its_address(self) -> Callable[[Any], Coroutine[Any, Any, Response]]:
-        """Calls the endpoint with what the address and the headers give, which is all that it takes.
+    def _with_what_it_takes(self) -> Callable[[Call], Coroutine[Any, Any, Response]]:
+        """Calls the endpoint with what the address, the headers and a body of JSON give, which is all that it takes.
 
-        FastAPI's own way provides for bodies, dependencies, cookies and what is returned, and costs twice of what such a call does.
+        FastAPI's own way provides for dependencies, forms, cookies and what is returned, and costs twice of what such a call does.
         """
-        declared, endpoint = self.dependant, self.endpoint
-        assert not declared.dependencies + declared.cookie_params + declared.body_params
+        declared, endpoint, embedded = self.dependant, self.endpoint, self._embed_body_fields
+        assert not declared.dependencies + declared.cookie_params
+        body = declared.body_params
         path, query, headers = declared.path_params, declared.query_params, declared.header_params
         named = declared.request_param_name
 
@@ -115,6 +116,11 @@ class SignedRoute(APIRoute):
                     found, wrong = request_params_to_args(fields, getattr(call, given))
                     values.update(found)
                     faults += wrong
+            if body:
+                sent = await call.json() if await _body_of(call) else PydanticUndefined
+                found, wrong = await request_body_to_args(body, sent, embedded)
+                values.update(found)
+                faults += wrong
             if faults:
                 raise RequestValidationError(faults)
             if named is not None:
@@ -123,6 +129,13 @@ class SignedRoute(APIRoute):
             return made
 
         return handle
+
+
+async def _body_of(call: Call) -> bytes:
+    try:
+        return await call.body()
+    except ClientDisconnect:  # nobody reads that
+        raise Refused(Problem(NOT_JSON, "the body has not come whole")) from None
 
 
 def calls_about(tag: str, *, prefix: str = ROOT, signed: bool = True, listed: bool = True) -> APIRouter:
