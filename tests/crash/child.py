@@ -62,9 +62,9 @@ class KillingStore:
         await self._inner.release(*args)
         done()
 
-    async def signal(self, *args: Any) -> Any:
+    async def signal(self, *args: Any, **more: Any) -> Any:
         done = self._count()
-        record = await self._inner.signal(*args)
+        record = await self._inner.signal(*args, **more)
         done()
         return record
 
