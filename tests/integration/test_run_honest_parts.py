@@ -256,5 +256,5 @@ def test_whatever_is_planned_again_by_a_reading_is_done_once() -> None:
 @pytest.mark.prove
 @pytest.mark.parametrize("at", range(50, 1_050, 250))
 def test_proof_of_both_by_many_more(at: int) -> None:
-    all_end_well(range(at, at + 250), most=2)
+    all_end_well(range(at, at + 250), most=4)
     none_is_paid_twice(range(at, at + 250))
