@@ -91,7 +91,7 @@ def test_the_request_of_the_old_plan_is_answered_no_more() -> None:
         assert (old.step_id, new.step_id) == ("a", "b")
         assert old.call_key == new.call_key
         assert [one.id for one in ran.result.waiting_for] == [new.approval_id]
-        with pytest.raises(InputError, match="has no open approval"):
+        with pytest.raises(InputError, match="is not asked for any more"):
             await made.service.resolve_approval(task_id, approved=True, approval_id=old.approval_id)
         await made.service.resolve_approval(task_id, approved=True, approval_id=new.approval_id)
         assert (await made.drive(task_id)).check().result.is_success

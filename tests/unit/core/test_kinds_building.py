@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from replan.core.kinds.building import Unwritable, as_text, build
@@ -42,6 +42,7 @@ def test_a_slot_that_stands_alone_keeps_its_value_and_refers_to_nothing(value: A
 @given(SIGNS, SIGNS, SIGNS)
 def test_within_a_text_it_stands_as_it_is_beside_whatever_stands_there(a: str, b: str, between: str) -> None:
     plain = "".join(part for part in parse(between) if isinstance(part, str))
+    assume(not plain.endswith("$"))  # `$${slots.b}` is how one writes that no slot is meant
     text = f"{{${{slots.a}}{as_text(plain)}${{slots.b}} ${{other}}!"
     try:
         (made,) = build(flow(parameters={"x": text}), {"a": a, "b": b})["steps"]

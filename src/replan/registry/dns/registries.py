@@ -7,6 +7,7 @@ import random
 import socket
 from collections.abc import Callable, Sequence
 
+from replan.core.words import in_digits
 from replan.errors import RegistryUnavailable
 from replan.ports import Instance, Look
 from replan.registry.dns.messages import AAAA, SRV, A, Malformed, question
@@ -99,7 +100,7 @@ async def addresses_of(host: str) -> list[str]:
         async with asyncio.timeout(_LOOKUP_SECS):
             found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except TimeoutError:
-        raise RegistryUnavailable(f"{host}: no answer within {_LOOKUP_SECS:g} s") from None
+        raise RegistryUnavailable(f"{host}: no answer within {in_digits(_LOOKUP_SECS)} s") from None
     except (OSError, UnicodeError) as error:
         raise RegistryUnavailable(f"{host}: {getattr(error, 'strerror', None) or 'it is no name'}") from None
     return sorted({str(address[4][0]) for address in found})

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
+from replan.core.words import in_digits
 from replan.errors import RegistryUnavailable
 from replan.registry.dns.messages import Answer, Malformed, question, read
 
@@ -55,7 +56,7 @@ async def ask(name: str, kind: int, servers: Sequence[Server]) -> Answer:
             async with asyncio.timeout(TRY_SECS):
                 answer = await _asked(name, kind, host, port)
         except TimeoutError:
-            said.append(f"{host}: no answer within {TRY_SECS:g} s")
+            said.append(f"{host}: no answer within {in_digits(TRY_SECS)} s")
         except (OSError, Malformed, asyncio.IncompleteReadError) as error:
             said.append(f"{host}: {error}")
         else:
