@@ -65,7 +65,8 @@ async def test_they_are_shown_and_run_and_edits_are_taken_up_without_a_restart(f
         greet = found["greet"]
         assert (greet.required, greet.steps, greet.tools, greet.lacking) == (("name",), 1, ("say",), ())
         assert "http_get" in found["fetch-to-file"].lacking
-        (scene,) = await client.scenes()
+        default, scene = await client.scenes()
+        assert (default.task_type, default.guides) == ("default", ())
         assert (scene.task_type, scene.guides) == ("polite", ("planning",))
         assert "Be kind" not in scene.model_dump_json(), "the guidance is for the models"
         done = await client.run("greet Ann", workflow="greet", slots={"name": "Ann"})
@@ -122,7 +123,7 @@ async def test_grpc_has_them_too(files: Path) -> None:
         listed = await _call(channel, "ListWorkflows", pb.Empty(), pb.JsonList)
         assert "greet" in [json.loads(one)["id"] for one in listed.items_json]
         listed = await _call(channel, "ListScenes", pb.Empty(), pb.JsonList)
-        assert [json.loads(one)["task_type"] for one in listed.items_json] == ["polite"]
+        assert [json.loads(one)["task_type"] for one in listed.items_json] == ["default", "polite"]
         wanted = pb.SubmitTaskRequest(task_description="greet Ann")
         wanted.options.workflow, wanted.options.slots_json = "greet", '{"name": "Ann"}'
         task_id = (await _call(channel, "SubmitTask", wanted, pb.Submitted)).task_id

@@ -552,7 +552,7 @@ class Replan(Keeping, Intervening):
 
     async def scenes(self) -> list[Scene]:
         """The kinds of tasks for which there is guidance now. What is wrong with their files goes to the logger `replan`."""
-        return list((await self._kinds.current()).scenes.values())
+        return (await self._kinds.current()).every_scene
 
     async def workflows(self) -> list[Workflow]:
         """The plans that are written beforehand, as they are now; likewise."""

@@ -208,7 +208,16 @@ async def known(replan: Replan, task_id: str) -> bool:
     return True
 
 
-_OF_PLAN = ("metadata", "session_id", "previous_task_id", "plan", "secrets", "workflow", "slots")
+_OF_PLAN = (
+    "metadata",
+    "evaluation",
+    "session_id",
+    "previous_task_id",
+    "plan",
+    "secrets",
+    "workflow",
+    "slots",
+)
 
 
 async def plan_of(replan: Replan, task: NewTask, out: Out, form: options.PlanForm) -> None:

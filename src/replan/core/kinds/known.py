@@ -33,6 +33,14 @@ class Known(NamedTuple):
         return list(self.scenes.values()) if self.scenes.keys() - {DEFAULT} else []
 
     @property
+    def every_scene(self) -> list[Scene]:
+        """By name, with the one for all other tasks, which is there also where nobody has anything to say on them."""
+        found = {
+            DEFAULT: Scene(task_type=DEFAULT, description="Every task that is of no other kind.")
+        } | dict(self.scenes)
+        return [found[name] for name in sorted(found)]
+
+    @property
     def nothing(self) -> bool:
         """True if there is nothing to choose."""
         return not (self.kinds or self.workflows)

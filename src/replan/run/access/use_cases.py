@@ -321,8 +321,7 @@ class UseCases:
     async def scenes(self, caller: Caller) -> list[SceneView]:
         """The kinds of tasks for which there is guidance, by name."""
         need(caller, "read")
-        known = await self._service.parts.kinds.current()
-        return [catalogue.scene(one) for _, one in sorted(known.scenes.items())]
+        return [catalogue.scene(one) for one in (await self._service.parts.kinds.current()).every_scene]
 
     async def may_measure(self, caller: Caller) -> None:
         """`NotAllowed` to whoever is of a tenant: metrics tell of the tasks of all."""

@@ -24,7 +24,7 @@ scenes_app = typer.Typer(
 def list_scenes(
     config: options.Config = None, server: options.Server = None, json: options.Json = False
 ) -> None:
-    """List the scenes of the configuration, or of a service; exit code 1 if there are none."""
+    """List the scenes of the configuration, or of a service."""
     import asyncio
 
     from replan.cli.terminal.words import clean
@@ -36,10 +36,8 @@ def list_scenes(
         else:
             width = max((len(row["task_type"]) for row in rows), default=0)
             for row in rows:
-                guides = ", ".join(row["guides"])
+                guides = ", ".join(row["guides"]) or "no guidance"
                 out.line(f"{row['task_type']:<{width}}  {clean(row['description'], 100)}  ({guides})")
-    if not rows:
-        raise typer.Exit(1)
 
 
 @scenes_app.command()
@@ -99,4 +97,4 @@ async def _rows(config: Any) -> list[dict[str, Any]]:
 
     known = kinds_of(settings_of(config))
     tell_problems(known)
-    return [scene(one).model_dump(mode="json") for _, one in sorted(known.scenes.items())]
+    return [scene(one).model_dump(mode="json") for one in known.every_scene]
