@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ipaddress
 import random
 import socket
 from collections.abc import Callable, Sequence
@@ -88,6 +90,8 @@ class SrvRegistry:
 
     async def _addresses_of(self, target: str) -> Sequence[str]:
         """Of a target that came without: as the servers say that know of it, else as this machine does."""
+        with contextlib.suppress(ValueError):
+            return [str(ipaddress.ip_address(target))]
         found: list[str] = []
         for kind in (A, AAAA) if self._servers else ():
             found += (await ask(target, kind, self._servers)).addresses.get(target.lower(), ())
