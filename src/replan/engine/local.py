@@ -119,8 +119,8 @@ class LocalEngine:
 
     def going(self) -> list[str]:
         """The tasks that have a place, or need none."""
-        waiting = {task_id for task_id, waiter in self._queue.items() if not waiter.done()}
-        return [task_id for task_id in self._driving if task_id not in waiting | self._sleeping]
+        away = {task_id for task_id, waiter in self._queue.items() if not waiter.done()} | self._sleeping
+        return [task_id for task_id in self._driving if task_id not in away]
 
     async def _take(self, task_id: str, stays: bool) -> State:
         state: State | None = None
