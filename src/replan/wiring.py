@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from replan.config import Settings
-from replan.config.sections import ToolService
+from replan.config.sections import Llm, ToolService
 from replan.core.begun import destinations
 from replan.core.limits.prices import Price
 from replan.core.secrets import KnownSecrets, secrets_of_url, url_without_secrets, usable_key
@@ -29,6 +29,8 @@ from replan.tools.functions.source import FunctionSource
 from replan.tools.specs import load_sources, same_spec
 
 if TYPE_CHECKING:
+    from replan.llm.pace import Limit
+    from replan.llm.providers.configured import Provider
     from replan.projections.debug_log import DebugLog
     from replan.projections.traces import Traces
     from replan.registry.consul.registration import Registration
@@ -355,7 +357,15 @@ class Models(Mapping[Role, Model]):
         self.secrets = KnownSecrets()
         """Keys, and passwords in addresses."""
         self.secrets.add(self.key, "api_key")
-        for url in (endpoint, settings.llm.endpoint, settings.llm.fallback_endpoint):
+        own = settings.llm.providers
+        for name, each in own.items():
+            self.secrets.add(usable_key(each.api_key, f"[llm.providers.{name}] api_key"), "api_key")
+        for url in (
+            endpoint,
+            settings.llm.endpoint,
+            settings.llm.fallback_endpoint,
+            *(each.endpoint for each in own.values()),
+        ):
             self.secrets.add_all(secrets_of_url(url or ""))
         self._choices = self._chosen(model)
         self._open: dict[object, Model] = {}
@@ -380,7 +390,7 @@ class Models(Mapping[Role, Model]):
         """Import what the models of these roles are asked with, beside the event loop; they are opened as ever."""
         named = [choice for role in roles if isinstance(choice := self._choices[role], str)]
         if self.replay is None and any(name.partition(":")[0] != LOCAL for name in named):
-            from replan.llm.opening import load_library
+            from replan.llm.providers.opening import load_library
 
             await load_library(endpoint=self._at_address)
 
@@ -499,16 +509,53 @@ class Models(Mapping[Role, Model]):
             "temperature": llm.temperature,
             "top_p": llm.top_p,
             "streaming": llm.enable_streaming,
-            "prices": {
-                model: Price(input=each.input, output=each.output) for model, each in llm.prices.items()
-            },
+            "prices": {model: Price(**each.model_dump()) for model, each in llm.prices.items()},
+            "limits": _limits(llm),
+            "thinking": llm.thinking,
+            "prompt_caching": llm.prompt_caching,
         }
+        others, options["providers"] = self._others(name), providers_of(llm)
         if self._found is not None:
-            return open_several(name, self._found, **options)
+            return open_several(name, self._found, others=others, **options)
         endpoint = self._base()  # it takes every name as it is, whatever the name looks like
         if endpoint is not None and self._endpoint is None and llm.fallback_endpoint:
-            return open_several(name, [endpoint, llm.fallback_endpoint], **options)
+            return open_several(name, [endpoint, llm.fallback_endpoint], others=others, **options)
+        if others:
+            return open_several(name, [endpoint], others=others, **options)
         return open_model(name, endpoint=endpoint, **options)
+
+    def _others(self, name: str) -> list[tuple[str, str | None]]:
+        """The models that stand in for this one, and the key for each: that of the configuration goes to its own provider alone."""
+        here = "" if self._at_address else name.partition(":")[0]
+        found: list[tuple[str, str | None]] = []
+        for other in self._settings.llm.fallback_models:
+            provider, colon, model = other.partition(":")
+            if not colon or not model or provider == LOCAL:
+                raise ConfigError(
+                    f"[llm] fallback_models: {other!r} is no model of a provider; write PROVIDER:MODEL"
+                )
+            if other != name:
+                found.append((other, self.key if provider == here else None))
+        return found
+
+
+def providers_of(llm: Llm) -> dict[str, Provider]:
+    """The providers as they are configured."""
+    from replan.llm.providers.configured import Provider
+
+    found: dict[str, Provider] = {}
+    for name, table in llm.providers.items():
+        key = usable_key(table.api_key, f"[llm.providers.{name}] api_key")
+        found[name] = Provider(**{**table.model_dump(), "api_key": key})
+    return found
+
+
+def _limits(llm: Llm) -> dict[str, Limit]:
+    from replan.llm.pace import Limit
+
+    return {
+        name: Limit(each.requests_per_minute, each.tokens_per_minute) for name, each in llm.limits.items()
+    }
 
 
 async def _closed(model: Model) -> None:

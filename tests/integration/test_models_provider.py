@@ -350,7 +350,7 @@ async def _ask_and_close(model: Any) -> Any:
         pytest.param("gpt-5", ConfigError, "PROVIDER:MODEL", id="no provider"),
         pytest.param("opnai:gpt-5", ConfigError, "did you mean openai", id="a slip in the provider"),
         pytest.param("openai:gpt-5", ModelUnavailable, "set OPENAI_API_KEY", id="no key"),
-        pytest.param("anthropic:claude-x", ModelUnavailable, "pip install", id="a package is missing"),
+        pytest.param("cohere:command-x", ModelUnavailable, "pip install", id="a package is missing"),
     ],
 )
 def test_a_model_that_cannot_be_opened_says_what_to_do(

@@ -36,7 +36,13 @@ from filelock import FileLock
 import shared
 
 PRELOADED = (
-    *("replan.app", "replan.store.sqlite", "replan.llm.fallback", "replan.llm.opening", "replan.llm.wire"),
+    *(
+        "replan.app",
+        "replan.store.sqlite",
+        "replan.llm.fallback",
+        "replan.llm.providers.opening",
+        "replan.llm.wire",
+    ),
     *("replan.llm.provider", "genai_prices.data", "openai.resources.chat.completions"),
     *(
         "typer.main",

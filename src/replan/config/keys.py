@@ -17,12 +17,23 @@ SECTIONS: dict[str, type[Section]] = {
     if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
 }
 
-NAMED = frozenset({("llm", "prices"), ("tools", "rules"), ("tools", "mcp_servers"), ("tools", "openapi")})
+NAMED = frozenset(
+    {
+        ("llm", "limits"),
+        ("llm", "prices"),
+        ("llm", "providers"),
+        ("tools", "rules"),
+        ("tools", "mcp_servers"),
+        ("tools", "openapi"),
+    }
+)
 """Keys that hold tables by name: layers add to each other, name by name and key by key."""
 
 TABLES: dict[tuple[str, str], type[Section]] = {
     ("tools", "rules"): ToolRuleTable,
+    ("llm", "limits"): s.ModelLimit,
     ("llm", "prices"): s.ModelPrice,
+    ("llm", "providers"): s.ModelProvider,
 }
 """Keys that hold tables by name, and what is in each."""
 

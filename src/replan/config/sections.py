@@ -123,6 +123,29 @@ class ModelPrice(Section):
 
     input: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     output: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    cached_input: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Of what a provider has read from its cache; unset: as any input."""
+
+
+class ModelProvider(Section):
+    """How a provider of models is reached, or one of your own under a name of your own."""
+
+    kind: OptionalText = None
+    """The provider that it is like; unset: the one that the table is named for, or any OpenAI-compatible one."""
+    endpoint: OptionalText = None
+    api_key: Secret = None
+    api_version: OptionalText = None
+    region: OptionalText = None
+    structured: Annotated[Literal["native", "tool", "prompted"], Lower] | None = None
+    """The strongest way in which it gives structured answers; unset: found out."""
+    streaming: bool | None = None
+
+
+class ModelLimit(Section):
+    """What a model may be asked in a minute, by all tasks of a process together."""
+
+    requests_per_minute: AtLeastOne | None = None
+    tokens_per_minute: AtLeastOne | None = None
 
 
 class Llm(Section):
@@ -150,6 +173,16 @@ class Llm(Section):
     max_streaming_indicators: Count = 5
     prices: dict[Text, ModelPrice] = {}
     """By the model's name as it is configured; `*`: every other."""
+    fallback_models: Texts = ()
+    """`provider:name`, asked in this order where the model of a role does not answer."""
+    providers: dict[Text, ModelProvider] = {}
+    """By the name that stands before the colon of a model."""
+    limits: dict[Text, ModelLimit] = {}
+    """By the model's name as it is configured; `*`: each other."""
+    thinking: Annotated[Literal["off", "on", "minimal", "low", "medium", "high", "max"], Lower] | None = None
+    """How long reasoning models think; unset: as each does by itself."""
+    prompt_caching: bool = True
+    """Providers that have to be told keep what stands at the head of every prompt."""
 
 
 class ToolService(Section):

@@ -393,6 +393,8 @@ class Usage(Frozen):
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+    cached_tokens: int = Field(default=0, exclude_if=lambda value: not value)
+    """Of the input: read from the provider's cache."""
 
 
 class Failure(Frozen):

@@ -147,7 +147,8 @@ async def ask_first(
             with places.using(place):
                 reply = await model.ask(asked, relay)
         except ModelUnavailable as error:
-            tried.failed()
+            if not getattr(error, "unasked", False):
+                tried.failed()
             transient = transient or error.transient
             codes.add(error.exit_code)
             refused.add(error.refused)

@@ -22,6 +22,7 @@ class EndpointError(ModelUnavailable):
 
     `status`: HTTP status, if any; `code`: the error's own code, if it has one; `retry_after`: seconds it asked for.
     `in_stream`: the answer had begun to stream; `lost`: the connection broke; `endless`: the model said more than any answer has.
+    `unasked`: it was not asked at all, as it wants to be left alone.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class EndpointError(ModelUnavailable):
         self.lost = lost
         self.in_stream = False
         self.endless = False
+        self.unasked = False
 
 
 def explained(error: Exception, where: str, *, at_address: bool, key: str) -> EndpointError:
@@ -54,6 +56,7 @@ def explained(error: Exception, where: str, *, at_address: bool, key: str) -> En
         ModelHTTPError,
         ModelQuotaExceededError,
         ModelRequestTimeout,
+        UserError,
     )
 
     if (own := _under(error, EndpointError)) is not None:
@@ -67,6 +70,8 @@ def explained(error: Exception, where: str, *, at_address: bool, key: str) -> En
             f"{where} leads on and on (HTTP redirects), and answers nowhere: is the address right?",
             setup=True,
         )
+    if isinstance(error, UserError):  # the library itself will not ask so
+        return EndpointError(f"{where} is not asked like this: {error}", status=400)
     if isinstance(error, ModelHTTPError):
         return of_status(where, error, quota=isinstance(error, ModelQuotaExceededError), key=key)
     if isinstance(error, ModelRequestTimeout):

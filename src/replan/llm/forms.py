@@ -171,6 +171,7 @@ def usage_of(response: ModelResponse) -> Usage:
         input_tokens=_count(used.input_tokens),
         output_tokens=_count(used.output_tokens),
         cost_usd=cost,
+        cached_tokens=min(_count(used.cache_read_tokens), _count(used.input_tokens)),
     )
 
 

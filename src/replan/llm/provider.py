@@ -16,10 +16,13 @@ from replan.core.limits.prices import Price
 from replan.core.secrets import url_without_secrets
 from replan.core.types import Usage
 from replan.errors import ModelUnavailable
-from replan.llm import address, faults, forms, opening
+from replan.llm import address, faults, forms
 from replan.llm.coming import MOST_TOKENS, asked_for
 from replan.llm.faults import EndpointError
 from replan.llm.ladder import Ladder, Mode, Way
+from replan.llm.pace import Limit, pace_of
+from replan.llm.providers import opening
+from replan.llm.providers.configured import Provider, Providers, asked_by
 from replan.llm.relay import Relay
 from replan.llm.retry import RetryingModel
 from replan.llm.used import counted
@@ -30,6 +33,12 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model as LibraryModel
 
 Style = Literal["standard", "small"]
+
+
+Thinking = Literal["off", "on", "minimal", "low", "medium", "high", "max"]
+_THINKING: dict[str | None, bool] = {"off": False, "on": True}
+_LEFT_ALONE_SECS = 300.0
+"""Whoever asks for more is asked again then: somebody may have raised what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +62,17 @@ def open_model(
     mode: Mode | None = None,
     style: Style = "standard",
     prices: Mapping[str, Price] | None = None,
+    providers: Providers | None = None,
+    limits: Mapping[str, Limit] | None = None,
+    thinking: Thinking | None = None,
+    prompt_caching: bool = True,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> RetryingModel:
     """A model by `provider:model`, or by the address of an OpenAI-compatible endpoint.
 
     With `endpoint`, `name` is the model's name there; empty: the only one that it serves. `timeout_secs` limits
     one request with all its retries. `mode` sets the first way of asking for structure; None: the strongest.
-    `prices` by model; `*` is for those that are not named.
+    `prices` and `limits` by model; `*` is for those that are not named. `providers` by what stands before the colon.
     Raises `ModelUnavailable` (exit code 2) for a missing package, key or provider, `ConfigError` for a bad name.
     """
     model = ProviderModel(
@@ -71,6 +84,10 @@ def open_model(
         mode=mode,
         style=style,
         prices=prices,
+        providers=providers,
+        limits=limits,
+        thinking=thinking,
+        prompt_caching=prompt_caching,
     )
     return RetryingModel(model, max_retries=max_retries, timeout_secs=timeout_secs, sleep=sleep)
 
@@ -92,13 +109,23 @@ class ProviderModel:
         mode: Mode | None = None,
         style: Style = "standard",
         prices: Mapping[str, Price] | None = None,
+        providers: Providers | None = None,
+        limits: Mapping[str, Limit] | None = None,
+        thinking: Thinking | None = None,
+        prompt_caching: bool = True,
     ) -> None:
         opening.require_library()
         self.style: Style = style
+        given, provider = name, Provider()
+        if endpoint is None:
+            asked = asked_by(name, providers or {}, api_key)
+            name, provider, endpoint, api_key = asked.name, asked.provider, asked.endpoint, asked.api_key
         self._api_key = api_key
         self._sampling = sampling or Sampling()
+        self._thinking = thinking
+        self._caching = prompt_caching
         self._url = None if endpoint is None else address.base_url(endpoint)
-        self._given = name
+        self._given = given
         self._name = address.name_at(name) if self._url else name
         self._shown = "" if self._url is None else url_without_secrets(self._url)
         self.name = self._full_name()
@@ -108,8 +135,15 @@ class ProviderModel:
         self._loop: asyncio.AbstractEventLoop | None = None
         if self._url is None:
             # Built at once, so that a missing key or package is told before any work is done.
-            self._library = opening.of_provider(name, api_key)
-        self._ladder = Ladder(mode or self._strongest(), streaming=streaming)
+            self._library = opening.of_provider(name, api_key, provider)
+        streaming = streaming and provider.streaming is not False
+        self._ladder = Ladder(mode or provider.structured or self._strongest(), streaming=streaming)
+        limit = (
+            next((limits[one] for one in (given, self._name, "*") if one in limits), None) if limits else None
+        )
+        self.pace = pace_of(
+            self._url or provider.endpoint or name.partition(":")[0], self._name, api_key, limit
+        )
 
     def price(self) -> Price | None:
         """What the configuration says of this model, else what the library knows."""
@@ -134,6 +168,7 @@ class ProviderModel:
             way = climb.way
             if relay is not None:
                 relay.begin()
+            turn = await self.pace.turn(request.tokens)
             if watcher is not None:
                 watcher.sending(because)
             try:
@@ -141,10 +176,13 @@ class ProviderModel:
             except EndpointError as error:
                 because = str(error)
                 if not climb.failed(error):
+                    if error.transient and error.retry_after is not None:
+                        self.pace.leave_alone(min(error.retry_after, _LEFT_ALONE_SECS))
                     raise await self._with_advice(error) from error.__cause__
                 continue
             text = forms.text_of(response, fields)
             usage = self._used(request, response, text)
+            self.pace.used(turn, usage.input_tokens + usage.output_tokens)
             if (withheld := forms.withheld(response)) is not None:
                 if watcher is not None:
                     watcher.used(usage)
@@ -228,7 +266,9 @@ class ProviderModel:
     def _strongest(self) -> Mode:
         """The strongest mode that the library knows the model to have; of an endpoint it knows nothing."""
         profile: Any = None if self._library is None else self._library.profile
-        if profile is None or profile.get("supports_json_schema_output", False):
+        if profile is None or (
+            profile.get("supports_json_schema_output", False) and not opening.only_strict(self._library)
+        ):
             return "native"
         return "tool" if profile.get("supports_tools", True) else "prompted"
 
@@ -278,16 +318,27 @@ class ProviderModel:
 
     def _settings(self, request: ModelRequest, way: Way) -> Any:
         temperature = self._sampling.temperature if request.temperature is None else request.temperature
+        # Who is told to think takes no sampling, nor do those that think by themselves.
+        sampled = (
+            way.sampled and self._thinking in (None, "off") and opening.takes_sampling(self._known_library())
+        )
         wanted = {
             "max_retries": 0,  # the library's own layer would retry below ours
-            "temperature": temperature if way.sampled else None,
-            "top_p": self._sampling.top_p if way.sampled else None,
+            "temperature": temperature if sampled else None,
+            "top_p": self._sampling.top_p if sampled else None,
             "max_tokens": min(
                 _set(request.max_tokens, _room(request) if way.bounded else None), default=None
             ),
             "request_timeout": request.timeout_secs,
+            "thinking": _THINKING.get(self._thinking, self._thinking),
+            **opening.caching(self._known_library(), wanted=self._caching),
         }
-        return {key: value for key, value in wanted.items() if value is not None}
+        ignored = opening.ignored_by(self._known_library())
+        return {key: value for key, value in wanted.items() if value is not None and key not in ignored}
+
+    def _known_library(self) -> LibraryModel | None:
+        """The library's model where it knows the model by name; of one at an endpoint a name says nothing."""
+        return self._library if self._url is None else None
 
     def _used(self, request: ModelRequest, response: ModelResponse, text: str) -> Usage:
         """What the endpoint says was used; estimated where it says nothing, or what cannot be."""

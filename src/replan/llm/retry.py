@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable
 from typing import Literal
@@ -11,6 +12,7 @@ from replan.core.limits.prices import FREE, Price
 from replan.core.words import in_digits
 from replan.errors import ModelUnavailable
 from replan.llm.faults import EndpointError
+from replan.llm.pace import Pace, limited
 from replan.llm.relay import Relay
 from replan.ports import Model, ModelReply, ModelRequest, Priced
 
@@ -30,6 +32,14 @@ def _too_long(error: ModelUnavailable, wait: float, limit: float | None) -> Mode
     said.in_stream = error.in_stream
     said.__cause__ = error
     return said
+
+
+def _leave_alone(name: str, secs: float) -> None:
+    """`EndpointError` where another task was told so, and its wait is not over."""
+    if secs > 0:
+        held = EndpointError(f"{name} has asked to be left alone for {in_digits(math.ceil(secs))} s more", transient=True, status=429, retry_after=secs)  # fmt: skip
+        held.unasked = True
+        raise held
 
 
 class RetryingModel:
@@ -64,31 +74,42 @@ class RetryingModel:
     async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
         limit = self.timeout_secs if request.timeout_secs is None else request.timeout_secs
         last: ModelUnavailable | None = None
-        deadline = None if limit is None else asyncio.get_running_loop().time() + limit
+        pace: Pace | None = getattr(self._model, "pace", None)
+        clock = asyncio.get_running_loop().time
         try:
-            async with asyncio.timeout_at(deadline) as scope:
-                relay = None if on_text is None else Relay(on_text)
-                attempt = 0
-                while True:
-                    attempt += 1
-                    if relay is not None:
-                        relay.begin()
-                    try:
-                        reply = await self._model.ask(request, relay)
-                        self.name = self._model.name  # it may have asked the endpoint for it
-                        return reply
-                    except ModelUnavailable as error:
-                        last = error
-                        if deadline is not None and getattr(error, "is_being_tried", False):
-                            attempt -= 1  # who waits for somebody else's try has not had one
-                        if not error.transient or attempt > self.max_retries:
-                            raise
-                    wait = self._wait(max(attempt, 1), last)
-                    if deadline is not None and asyncio.get_running_loop().time() + wait >= deadline:
-                        raise _too_long(last, wait, limit)  # it would only run into the limit
-                    if request.watcher is not None and wait >= _TOLD_SECS:
-                        request.watcher.tell(f"waiting {wait:.0f} s before asking again: {last}")
-                    await self._sleep(wait)
+            async with asyncio.timeout_at(None if limit is None else clock() + limit) as scope:
+                with limited(scope):
+                    relay = None if on_text is None else Relay(on_text)
+                    attempt = 0
+                    waited_for = 0.0
+                    """Until then the provider wanted to be left alone, and was."""
+                    while True:
+                        if relay is not None:
+                            relay.begin()
+                        try:
+                            if pace is not None and pace.left_alone_until > waited_for:
+                                _leave_alone(self.name, pace.alone_for())
+                            attempt += 1
+                            reply = await self._model.ask(request, relay)
+                            self.name = self._model.name  # it may have asked the endpoint for it
+                            return reply
+                        except ModelUnavailable as error:
+                            last = error
+                            if limit is not None and getattr(error, "is_being_tried", False):
+                                attempt -= 1  # who waits for somebody else's try has not had one
+                            if isinstance(error, EndpointError) and error.unasked:
+                                if not self.max_retries:
+                                    raise
+                            elif not error.transient or attempt > self.max_retries:
+                                raise
+                        wait = self._wait(max(attempt, 1), last)
+                        deadline = scope.when()
+                        if deadline is not None and clock() + wait >= deadline:
+                            raise _too_long(last, wait, limit)  # it would only run into the limit
+                        if request.watcher is not None and wait >= _TOLD_SECS:
+                            request.watcher.tell(f"waiting {wait:.0f} s before asking again: {last}")
+                        waited_for = pace.left_alone_until if pace is not None else 0.0
+                        await self._sleep(wait)
         except TimeoutError:
             if not scope.expired():
                 raise

@@ -9,8 +9,8 @@ from replan.core.limits.prices import Price
 from replan.llm.address import name_at
 from replan.llm.discovered import DiscoveredModel
 from replan.llm.fallback import FallbackModel
-from replan.llm.opening import require_library
 from replan.llm.provider import open_model
+from replan.llm.providers.opening import require_library
 from replan.llm.retry import RetryingModel
 from replan.ports import Endpoints
 
@@ -20,8 +20,9 @@ _MOST_LIMITS = 3
 
 def open_several(
     name: str,
-    endpoints: Sequence[str] | Endpoints,
+    endpoints: Sequence[str | None] | Endpoints,
     *,
+    others: Sequence[tuple[str, str | None]] = (),
     timeout_secs: float,
     max_retries: int,
     prices: Mapping[str, Price] | None = None,
@@ -29,12 +30,13 @@ def open_several(
 ) -> RetryingModel:
     """The model at the first of these that answers. `timeout_secs` limits one request to one of them.
 
-    Each is asked once before any is asked again: to wait is for when all have failed. `options`: of `open_model`.
+    Each is asked once before any is asked again: to wait is for when all have failed. An endpoint that is None is the model's provider.
+    `others`: models of providers that are asked after them, each with its key. `options`: of `open_model`.
     """
 
     require_library()  # what is missing is told before any work is done
 
-    def at(endpoint: str) -> RetryingModel:
+    def at(endpoint: str | None) -> RetryingModel:
         return open_model(
             name, endpoint=endpoint, timeout_secs=timeout_secs, max_retries=0, prices=prices, **options
         )
@@ -46,10 +48,16 @@ def open_several(
             else None
         )
 
+    def of_provider(other: str, key: str | None) -> RetryingModel:
+        own = {**options, "api_key": key}
+        return open_model(other, timeout_secs=timeout_secs, max_retries=0, prices=prices, **own)
+
+    rest = [of_provider(other, key) for other, key in others]
     several: FallbackModel | DiscoveredModel
     if isinstance(endpoints, Sequence):
-        several = FallbackModel([at(each) for each in endpoints])
+        several = FallbackModel([*(at(each) for each in endpoints), *rest])
     else:
-        several = DiscoveredModel(name_at(name), endpoints, at, price)
+        discovered = DiscoveredModel(name_at(name), endpoints, at, price)
+        several = FallbackModel([discovered, *rest]) if rest else discovered
     limit: Callable[[], float] = lambda: timeout_secs * min(_MOST_LIMITS, several.breadth)  # noqa: E731
     return RetryingModel(several, max_retries=max_retries, timeout_secs=limit)

@@ -45,6 +45,8 @@ def counted(told: Usage, request: ModelRequest, said: Iterable[str]) -> Counted:
             instead[name], untold = about, False
     if not instead:
         return Counted(told, "")
+    if "input_tokens" in instead:
+        instead["cached_tokens"] = 0
     return Counted(told.model_copy(update=instead), "untold" if untold else "impossible")
 
 

@@ -86,7 +86,7 @@ def _endpoint(endpoint: str, api_key: str | None, model: str | None) -> Finding:
     from replan.core.secrets import url_without_secrets
     from replan.llm import address
     from replan.llm.faults import EndpointError
-    from replan.llm.opening import require_library
+    from replan.llm.providers.opening import require_library
 
     require_library()
     shown = url_without_secrets(address.base_url(endpoint))

@@ -15,10 +15,15 @@ class Price(Frozen):
 
     input: float
     output: float
+    cached_input: float | None = None
+    """Of tokens that were read from the provider's cache; None: as of any other."""
 
     def of(self, usage: Usage) -> float:
         """What this usage costs."""
-        return (usage.input_tokens * self.input + usage.output_tokens * self.output) / 1_000_000
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        kept = self.input if self.cached_input is None else self.cached_input
+        asked = (usage.input_tokens - cached) * self.input + cached * kept
+        return (asked + usage.output_tokens * self.output) / 1_000_000
 
 
 FREE = Price(input=0, output=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import inspect
 import os
 import re
 import sys
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 from replan.beside import beside
 from replan.core.secrets import usable_key
 from replan.errors import ConfigError, ModelUnavailable
+from replan.llm.providers.configured import Provider
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as LibraryModel
@@ -46,7 +48,7 @@ async def load_library(*, endpoint: bool) -> None:
 _DIRECT, _OPENAI = "pydantic_ai.direct", "pydantic_ai.providers.openai_compatible"
 
 
-def of_provider(name: str, api_key: str | None) -> LibraryModel:
+def of_provider(name: str, api_key: str | None, configured: Provider | None = None) -> LibraryModel:
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import infer_model
     from pydantic_ai.providers import infer_provider, infer_provider_class
@@ -58,17 +60,21 @@ def of_provider(name: str, api_key: str | None) -> LibraryModel:
             "or give the address of an OpenAI-compatible endpoint as well (--endpoint)"
         )
 
+    configured = configured or Provider()
+
     def with_key(wanted: str) -> Any:
         made: Any = infer_provider_class(wanted)
         variable = f"{wanted.upper().replace('-', '_')}_API_KEY"
         found = os.environ.get(variable)
         # The library sends what it finds there as it is, line end and all.
         key = api_key or (usable_key(found, variable) if found and not found.isalnum() else None)
-        return made(api_key=key) if key else infer_provider(wanted)
+        options = _options(wanted, made, configured) | ({"api_key": key} if key else {})
+        return made(**options) if options else infer_provider(wanted)
 
     try:
         infer_provider_class(provider)
-        return infer_model(name, provider_factory=with_key)
+        made = infer_model(name, provider_factory=with_key)
+        return _as_we_ask(made)
     except ImportError as error:
         raise ModelUnavailable(
             f"the provider {provider!r} needs a package that is missing: pip install 'pydantic-ai-slim[{provider}]'",
@@ -86,6 +92,82 @@ def of_provider(name: str, api_key: str | None) -> LibraryModel:
             f"set {' or '.join(variables)} in the environment, or [llm] api_key" if variables else str(error)
         )
         raise ModelUnavailable(f"model {name!r} cannot be used yet: {needed}", setup=True) from error
+
+
+_ADDRESSES = ("base_url", "azure_endpoint", "api_base")
+
+
+def _options(name: str, made: Any, configured: Provider) -> dict[str, Any]:
+    """What is configured, by the names that this provider has for it."""
+    taken = inspect.signature(made.__init__).parameters
+    options: dict[str, Any] = {}
+    for key, names in {
+        "endpoint": _ADDRESSES,
+        "api_version": ("api_version",),
+        "region": ("region_name", "location"),
+    }.items():
+        if (value := getattr(configured, key)) is None:
+            continue
+        own = next((one for one in names if one in taken), None)
+        if own is None:
+            raise ConfigError(f"the provider {name!r} takes no {key} ([llm.providers])")
+        options[own] = value
+    return options
+
+
+def _as_we_ask(model: LibraryModel) -> LibraryModel:
+    """Schemas go out as they are, and nobody tries again below us."""
+    if "json_schema_transformer" in model.profile and model.system in ("openai", "azure"):
+        kind: Any = type(model)
+        own = {"json_schema_transformer": None, "openai_chat_streaming_requires_finish_reason": True}
+        return kind(model.model_name, provider=model.provider, profile=own)  # type: ignore[no-any-return]
+    if model.system == "bedrock":
+        events = getattr(model, "client", None)
+        if events is not None:
+            events.meta.events.unregister(
+                "needs-retry.bedrock-runtime", unique_id="retry-config-bedrock-runtime"
+            )
+    return model
+
+
+def only_strict(model: LibraryModel | None) -> bool:
+    """Whether its JSON schemas allow no free-form objects, which parameters of tools are: it is asked by a tool call."""
+    if model is None:
+        return False
+    return model.system == "anthropic" or (model.system == "bedrock" and "anthropic." in model.model_name)
+
+
+def takes_sampling(model: LibraryModel | None) -> bool:
+    """False where the library knows a model to take no temperature, as those do that think by themselves."""
+    if model is None:
+        return True
+    profile: Any = model.profile
+    if any(profile.get(f"{one}_disallows_sampling_settings", False) for one in ("anthropic", "bedrock")):
+        return False
+    return not (
+        profile.get("openai_supports_reasoning", False)
+        and (
+            profile.get("thinking_enabled_by_default", False)
+            or profile.get("thinking_always_enabled", False)
+            or not profile.get("openai_supports_reasoning_effort_none", False)
+        )
+    )
+
+
+def ignored_by(model: LibraryModel | None) -> frozenset[str]:
+    """Settings of which the library would warn that this model does not know them."""
+    return frozenset() if model is None else frozenset(map(str, model.unsupported_settings))
+
+
+_KEPT = {"anthropic": "anthropic", "bedrock": "bedrock"}
+
+
+def caching(model: LibraryModel | None, *, wanted: bool) -> dict[str, bool]:
+    """What tells a provider to keep the instructions, which are the same in every prompt of a kind; others keep them by themselves."""
+    prefix = _KEPT.get(model.system) if model is not None and wanted else None
+    if prefix is None:
+        return {}
+    return {f"{prefix}_cache_instructions": True, f"{prefix}_cache_tool_definitions": True}
 
 
 def providers() -> list[str]:
