@@ -14,7 +14,7 @@ from replan.ports import HasKeys
 from replan.run.access.tenants.limits import Quotas
 from replan.run.access.use_cases import UseCases
 from replan.server.auth.authenticator import known_callers
-from replan.server.auth.exposure import check_exposure
+from replan.server.auth.exposure import asking_who_calls, check_exposure
 from replan.server.registries import found, stands
 from replan.server.shared import Pace, Shared, nobody_asked
 from replan.server.streams.hub import Hub
@@ -54,7 +54,8 @@ async def serve(
     """
     driver = replan.serving()
     service = replan.service
-    settings = _settings(replan.settings, host, port, port if port == 0 and grpc_port is None else grpc_port)
+    any_port = port if port == 0 and grpc_port is None else grpc_port
+    settings = asking_who_calls(_settings(replan.settings, host, port, any_port))
     check_exposure(settings)
     secs = settings.server.drain_secs if grace_secs is None else grace_secs
     loop = asyncio.get_running_loop()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from replan.config.sections import Server, Settings
 from replan.errors import ConfigError
-from replan.server.auth.exposure import Hosts, check_exposure, page_fits
+from replan.server.auth.exposure import Hosts, asking_who_calls, check_exposure, page_fits
 
 
 def server(**keys: Any) -> Settings:
@@ -22,7 +22,18 @@ def server(**keys: Any) -> Settings:
 )
 def test_it_does_not_start_for_other_machines_without_auth_and_says_what_to_set(host: str) -> None:
     with pytest.raises(ConfigError, match=r'\[server\] auth = "keys" \(APP_SERVER_AUTH=keys\)'):
-        check_exposure(server(host=host))
+        check_exposure(asking_who_calls(server(host=host, auth="off")))
+
+
+def test_where_others_may_call_and_nothing_is_said_keys_are_asked_for(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asked = asking_who_calls(server(host="0.0.0.0"))
+    check_exposure(asked)
+    assert asked.server.auth == "keys"
+    assert "callers need a key" in caplog.text
+    assert asking_who_calls(server(host="127.0.0.1")).server.auth == "off"
+    assert asking_who_calls(server(host="0.0.0.0", auth="oidc")).server.auth == "oidc"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.0.1", "localhost", "::1"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import NamedTuple
 
@@ -11,6 +12,23 @@ from replan.errors import ConfigError
 
 _HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{1,5})?", re.ASCII)
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+log = logging.getLogger("replan.server")
+
+
+def asking_who_calls(settings: Settings) -> Settings:
+    """The settings, with keys asked for where others may call and nothing says how they are known.
+
+    A configuration of the older service has `host = "0.0.0.0"` and knows no `auth`: it starts, and lets nobody in unasked.
+    """
+    server = settings.server
+    if "auth" in server.model_fields_set or is_loopback(server.host):
+        return settings
+    log.warning(
+        '[server] host = "%s" lets other machines call, and [server] auth is not set: callers need a key, as with auth = "keys"; '
+        "`replan keys create` makes one",
+        server.host,
+    )
+    return settings.model_copy(update={"server": server.model_copy(update={"auth": "keys"})})
 
 
 def check_exposure(settings: Settings) -> None:
