@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from run_tasks import FakeTool, Ran, action, bench, plan, step
+from run_tasks import Bench, FakeTool, Ran, action, bench, plan, step
 from test_run_verifiers import World, at, pays, rule, tools
 
 from replan.cli.live.picture import PictureState
@@ -32,6 +32,14 @@ class SetClock(VirtualClock):
 
     def _set(self, by: float) -> None:
         self.off += by
+
+
+async def crash(made: Bench, task_id: str, driving: asyncio.Future[Any]) -> None:
+    """End it with nothing recorded any more."""
+    claim = await made.store.claim(task_id, steal=True)  # what it writes from now on is refused
+    driving.cancel()
+    await asyncio.gather(driving, return_exceptions=True)
+    await made.store.release(claim)
 
 
 @pytest.mark.parametrize("jump", JUMPS)
@@ -61,8 +69,7 @@ def test_a_task_that_is_taken_up_again_has_the_time_left_that_it_had_when_the_cl
         clock.set_in(10, jump)
         driving = asyncio.ensure_future(made.drive(task_id))
         await asyncio.sleep(30)  # in the middle of the second step
-        driving.cancel()  # as a crash: nothing is recorded any more
-        await asyncio.wait({driving})
+        await crash(made, task_id, driving)
         clock.set_in(1, -2 * jump)
         await asyncio.sleep(5)
         clock.set_in(10, jump)
@@ -146,8 +153,7 @@ def test_what_was_under_way_is_given_its_time_also_where_the_process_dies_meanwh
         for _ in range(crashes):
             driving = asyncio.ensure_future(made.drive(task_id))
             await asyncio.sleep(15)
-            driving.cancel()  # as a crash: nothing is recorded any more
-            await asyncio.wait({driving})
+            await crash(made, task_id, driving)
             clock.off += away
         ran = (await made.drive(task_id)).check()
         return ran, asyncio.get_running_loop().time() - began
@@ -184,8 +190,7 @@ def test_a_step_whose_process_died_took_no_longer_than_it_was_driven(away: float
         task_id = await made.submit(plan(step("a", "long"), step("b", "short"), step("c", "short", "a")))
         driving = asyncio.ensure_future(made.drive(task_id))
         await asyncio.sleep(10)
-        driving.cancel()  # as a crash: nothing is recorded any more
-        await asyncio.wait({driving})
+        await crash(made, task_id, driving)
         clock.off = away
         return (await made.drive(task_id)).check()
 

@@ -47,7 +47,7 @@ def _values(section: str, key: str) -> st.SearchStrategy[Any] | None:
     kind = kind_of(field.annotation, tuple(field.metadata))
     if (section, key) in SECRETS:
         return None
-    if (section, key) == ("limits", "submits"):
+    if (section, key) in (("limits", "submits"), ("server", "failed_signins")):
         return RATES
     if kind.base is dict:
         return TABLES.get((section, key))
