@@ -130,9 +130,10 @@ fuzz: $(VENV)/.dev  ## Call the service by requests made up from its document (i
 	$(BIN)/python -m bench.fuzz --setup
 	$(BIN)/python -m bench.fuzz
 
-proto: $(VENV)/.dev  ## Generate the code of the protocols over gRPC: of the service, and of tools
+proto: $(VENV)/.dev  ## Generate the code of the protocols over gRPC: of the service, of tools and of models
 	$(BIN)/python -m replan.server.grpc.proto.generate
 	$(BIN)/python -m replan.tools.remote.proto.generate
+	$(BIN)/python -m replan.llm.grpc.proto.generate
 
 record: $(VENV)/.dev  ## Record the real model's answers anew, for the tests that replay them
 	$(BIN)/python -m examples.record

@@ -231,6 +231,15 @@ def _tool_endpoints(service: ToolService, *urls: str | None) -> list[str]:
     return given
 
 
+def _model_endpoint(llm: Llm, url: str | None) -> str | None:
+    """The same of a model service."""
+    if not url or llm.protocol != "grpc":
+        return url
+    from replan.llm.address import over_grpc
+
+    return over_grpc(url)
+
+
 def _is_source(tool: object) -> bool:
     return all(hasattr(tool, name) for name in ("name", "tools", "call", "aclose")) and not isinstance(
         tool, type
@@ -272,12 +281,19 @@ def discovery_of(settings: Settings) -> Discovery:
     llm, tools = settings.llm, settings.tool_service
     models_found = tools_found = None
     if llm.service_name is not None:
-        from replan.llm.address import base_url
+        from replan.llm.address import base_url, over_grpc
         from replan.registry.opening import discovered
 
-        others = [url for url in (llm.fallback_endpoint, llm.endpoint) if url]
+        others = [
+            url for each in (llm.fallback_endpoint, llm.endpoint) if (url := _model_endpoint(llm, each))
+        ]
         models_found = discovered(
-            settings, "llm", llm.service_name, scheme="http", others=others, check=base_url
+            settings,
+            "llm",
+            llm.service_name,
+            scheme=llm.protocol,
+            others=others,
+            check=over_grpc if llm.protocol == "grpc" else base_url,
         )
     if tools.service_name is not None:
         from replan.registry.opening import discovered
@@ -513,13 +529,16 @@ class Models(Mapping[Role, Model]):
             "limits": _limits(llm),
             "thinking": llm.thinking,
             "prompt_caching": llm.prompt_caching,
+            "ca_file": Path(llm.ca_file).expanduser() if llm.ca_file else None,
         }
         others, options["providers"] = self._others(name), providers_of(llm)
         if self._found is not None:
             return open_several(name, self._found, others=others, **options)
         endpoint = self._base()  # it takes every name as it is, whatever the name looks like
-        if endpoint is not None and self._endpoint is None and llm.fallback_endpoint:
-            return open_several(name, [endpoint, llm.fallback_endpoint], others=others, **options)
+        endpoint = _model_endpoint(llm, endpoint)
+        fallback = _model_endpoint(llm, llm.fallback_endpoint)
+        if endpoint is not None and self._endpoint is None and fallback:
+            return open_several(name, [endpoint, fallback], others=others, **options)
         if others:
             return open_several(name, [endpoint], others=others, **options)
         return open_model(name, endpoint=endpoint, **options)

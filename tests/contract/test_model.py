@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from replan.llm.fallback import FallbackModel
+from replan.llm.grpc.serving import ROLES, make_server
 from replan.llm.local.model import LocalModel
 from replan.llm.local.weights import DEFAULT, find
 from replan.llm.provider import open_model
@@ -84,6 +85,15 @@ async def replay(folder: Path) -> AsyncIterator[Model]:
     yield ReplayModel(folder / "recording.jsonl")
 
 
+@asynccontextmanager
+async def service(_: Path) -> AsyncIterator[Model]:
+    server = make_server(dict.fromkeys(ROLES, ScriptedModel(SCRIPT)))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    yield open_model("", endpoint=f"grpc://127.0.0.1:{port}")
+    await server.stop(0)
+
+
 @pytest.fixture(scope="module")
 def local() -> Iterator[Model]:
     """One for all tests: its weights take seconds to load."""
@@ -110,6 +120,7 @@ def local() -> Iterator[Model]:
             endpoint(json_schema=False, streaming=False), id="endpoint with tools, without streaming"
         ),
         pytest.param(endpoint(json_schema=False, tools=False, streaming=False), id="endpoint with nothing"),
+        pytest.param(service, id="service over gRPC"),
         pytest.param(None, id="local", marks=pytest.mark.live),
     ]
 )

@@ -69,7 +69,7 @@ DEPRECATED: dict[tuple[str, str], str] = {
 }
 
 LATER: dict[str, frozenset[str]] = {
-    "llm": frozenset({"protocol", "max_streaming_indicators"}),
+    "llm": frozenset({"max_streaming_indicators"}),
     "approval": frozenset({"review_plan", "expires_secs"}),
     "kafka_service": frozenset(s.KafkaService.model_fields),
 }

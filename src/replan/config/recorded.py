@@ -28,7 +28,15 @@ from replan.core.types import JsonObject
 from replan.errors import InputError
 
 S = TypeVar("S", bound=Section)
-_NOT_OF_LLM = {"api_key", "service_name", "protocol", "max_streaming_indicators", "providers", "limits"}
+_NOT_OF_LLM = {
+    "api_key",
+    "service_name",
+    "protocol",
+    "max_streaming_indicators",
+    "providers",
+    "limits",
+    "ca_file",
+}
 _NOT_OF_SERVICE = {"token", "service_name"}
 """Of each process by itself: its keys, and the services that its registry knows. A log must not say to whom a name leads."""
 _HOLD_SECRETS = {

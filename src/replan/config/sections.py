@@ -169,6 +169,8 @@ class Llm(Section):
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
     top_p: Annotated[float, Field(gt=0, le=1)] = 0.9
     protocol: Annotated[Literal["http", "grpc"], Lower] = "http"
+    ca_file: OptionalText = None
+    """Of model services over gRPC: the certificates that are trusted in place of the usual ones."""
     enable_streaming: bool = True
     max_streaming_indicators: Count = 5
     prices: dict[Text, ModelPrice] = {}

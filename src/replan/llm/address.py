@@ -37,6 +37,26 @@ def base_url(endpoint: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
+def is_grpc(endpoint: str) -> bool:
+    """Whether that is the address of a model service over gRPC."""
+    return endpoint.strip().lower().startswith(("grpc://", "grpcs://"))
+
+
+def over_grpc(endpoint: str) -> str:
+    """The address of a model service, its scheme as gRPC has it: `host:port`, `http://…` and `grpc://…` are one."""
+    text = re.sub(r"^http(s?)://", r"grpc\1://", endpoint.strip(), flags=re.IGNORECASE)
+    parts = urlsplit(text if "://" in text else f"grpc://{text}")
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme not in ("grpc", "grpcs") or not parts.hostname or not port or parts.username is not None:
+        raise ConfigError(
+            f"{url_without_secrets(endpoint)!r} is no model service over gRPC: give grpc://host:port, or grpcs://host:port with TLS"
+        )
+    return f"{parts.scheme}://{parts.netloc}"
+
+
 def name_at(name: str) -> str:
     """The name of a model as an endpoint knows it: without the provider that speaks the endpoint's protocol."""
     return re.sub(r"^openai(-chat)?:", "", name)

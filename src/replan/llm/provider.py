@@ -6,6 +6,7 @@ import asyncio
 import difflib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -66,6 +67,7 @@ def open_model(
     limits: Mapping[str, Limit] | None = None,
     thinking: Thinking | None = None,
     prompt_caching: bool = True,
+    ca_file: Path | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> RetryingModel:
     """A model by `provider:model`, or by the address of an OpenAI-compatible endpoint.
@@ -73,8 +75,15 @@ def open_model(
     With `endpoint`, `name` is the model's name there; empty: the only one that it serves. `timeout_secs` limits
     one request with all its retries. `mode` sets the first way of asking for structure; None: the strongest.
     `prices` and `limits` by model; `*` is for those that are not named. `providers` by what stands before the colon.
+    Of a service over gRPC (`grpc://host:port`) the name may be empty: its own choice.
     Raises `ModelUnavailable` (exit code 2) for a missing package, key or provider, `ConfigError` for a bad name.
     """
+    if endpoint is not None and address.is_grpc(endpoint):
+        over_grpc = opening.of_grpc(
+            name, endpoint, api_key=api_key, temperature=temperature, top_p=top_p, streaming=streaming, style=style,
+            prices=prices, limits=limits, ca_file=ca_file,
+        )  # fmt: skip
+        return RetryingModel(over_grpc, max_retries=max_retries, timeout_secs=timeout_secs, sleep=sleep)
     model = ProviderModel(
         name,
         endpoint=endpoint,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from replan.core.limits.prices import Price
-from replan.llm.address import name_at
+from replan.llm.address import is_grpc, name_at
 from replan.llm.discovered import DiscoveredModel
 from replan.llm.fallback import FallbackModel
 from replan.llm.provider import open_model
@@ -34,7 +34,8 @@ def open_several(
     `others`: models of providers that are asked after them, each with its key. `options`: of `open_model`.
     """
 
-    require_library()  # what is missing is told before any work is done
+    if not isinstance(endpoints, Sequence) or not all(one and is_grpc(one) for one in endpoints):
+        require_library()  # what is missing is told before any work is done
 
     def at(endpoint: str | None) -> RetryingModel:
         return open_model(

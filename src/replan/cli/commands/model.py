@@ -1,4 +1,4 @@
-"""`replan model pull|list`: the weights of the built-in local model."""
+"""`replan model pull|list|serve|conformance`: the weights of the built-in local model, and models for other processes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from replan.cli.commands.offering.models import conformance, serve
 from replan.cli.terminal import options
 from replan.cli.terminal.listing import Listed
 from replan.cli.terminal.terminal import own_stdout, say
@@ -18,8 +19,15 @@ if TYPE_CHECKING:
     from replan.llm.local.weights import OnProgress
 
 model_app = typer.Typer(
-    name="model", help="The built-in local model.", cls=Listed, no_args_is_help=True, rich_markup_mode=None
+    name="model",
+    help="The built-in local model, and models as a service.",
+    cls=Listed,
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
+
+model_app.command()(serve)
+model_app.command()(conformance)
 
 
 @model_app.command()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replan.cli.commands.serve_tools import conformance, serve
+from replan.cli.commands.offering.tools import conformance, serve
 from replan.cli.terminal import options
 from replan.cli.terminal.listing import Listed
 from replan.cli.terminal.terminal import Out, own_stdout, say

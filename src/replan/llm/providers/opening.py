@@ -14,10 +14,13 @@ from urllib.parse import urlsplit
 from replan.beside import beside
 from replan.core.secrets import usable_key
 from replan.errors import ConfigError, ModelUnavailable
+from replan.llm.address import over_grpc
 from replan.llm.providers.configured import Provider
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as LibraryModel
+
+    from replan.llm.grpc.client import GrpcModel
 
 
 def require_library() -> None:
@@ -28,6 +31,18 @@ def require_library() -> None:
             f"asking models over the network needs an extra ({error.name} is missing): pip install 'replan[models]'",
             setup=True,
         ) from error
+
+
+def of_grpc(name: str, endpoint: str, **options: Any) -> GrpcModel:
+    """The model of a service over gRPC."""
+    try:
+        from replan.llm.grpc.client import GrpcModel
+    except ImportError as error:
+        raise ModelUnavailable(
+            f"asking a model service over gRPC needs an extra ({error.name} is missing): pip install 'replan[remote]'",
+            setup=True,
+        ) from error
+    return GrpcModel(name, over_grpc(endpoint), **options)
 
 
 async def load_library(*, endpoint: bool) -> None:

@@ -81,7 +81,7 @@ def serve(
                 host=host,
                 port=None if port < 0 else port,
                 grpc_port=grpc_port,
-                token=_token(token_env),
+                token=token_of(token_env),
                 insecure=insecure,
                 tls=Tls(tls_cert, tls_key) if tls_cert and tls_key else None,
                 keys_file=_keys_file(keys, specs),
@@ -106,7 +106,7 @@ def conformance(
     from replan.tools.remote.conformance import check
 
     with own_stdout() as out:
-        found = asyncio.run(check(url, token=_token(token_env)))
+        found = asyncio.run(check(url, token=token_of(token_env)))
         if json:
             out.json([each._asdict() for each in found])
         else:
@@ -120,7 +120,7 @@ def conformance(
         raise typer.Exit(1)
 
 
-def _token(name: str | None) -> str | None:
+def token_of(name: str | None) -> str | None:
     from replan.errors import InputError
 
     if name is None:

@@ -1,0 +1,1 @@
+"""What other processes are offered: tools, and models."""

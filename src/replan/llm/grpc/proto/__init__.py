@@ -1,0 +1,1 @@
+"""The protocol, and the code that is generated from it."""
