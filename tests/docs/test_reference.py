@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from documents import ROOT
 
+import pytest_replan
+from replan import testing
 from replan.cli.commands.history import Drive, as_json
 from replan.cli.doctor.findings import Finding
 from replan.config.sections import Section, Settings
@@ -18,6 +21,7 @@ from replan.ports import ConsumerState, TaskSummary
 from replan.run.service.forking import Kin
 from replan.run.service.pruning import Pruned, PrunedTask
 from replan.store.transfer.incoming import Imported
+from replan.testing import Seen
 
 REFERENCE = ROOT / "docs" / "reference"
 KINDS = {kind.model_fields["type"].default: kind for kind in get_args(e.KnownEvent) if kind.stored}
@@ -78,3 +82,15 @@ def parts_of(annotation: Any) -> list[type[Section]]:
 def test_every_setting_is_in_the_reference(setting: str) -> None:
     text = (REFERENCE / "configuration.md").read_text()
     assert re.search(rf"\b{setting.rpartition('.')[2]}\b", text)
+
+
+def test_everything_public_for_tests_is_in_the_reference_and_says_what_it_is() -> None:
+    text = (REFERENCE / "testing.md").read_text()
+    assert [name for name in testing.__all__ if f"`{name}`" not in text] == []
+    assert [name for name in testing.__all__ if not getattr(testing, name).__doc__] == []
+    fixtures = re.findall(
+        r"^@pytest\.fixture\ndef (\w+)", Path(pytest_replan.__file__).read_text(), re.MULTILINE
+    )
+    assert fixtures
+    assert [name for name in fixtures if f"`{name}`" not in text] == []
+    assert [name for name in dir(Seen) if name.startswith("assert_") and f"`{name}(" not in text] == []

@@ -1,6 +1,6 @@
 """Stand-ins that are real enough to trust: scripted models and endpoints, virtual time, a store in memory, fake tools.
 
-They are shipped for users' own tests, and need nothing but the core install.
+They are shipped for users' own tests, and need nothing but the core install: `docs/reference/testing.md` has every one of them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from replan.testing.endpoint import ScriptedEndpoint
 from replan.testing.endpoint_habits import EndpointFault, Habits
 from replan.testing.model import ScriptedModel
 from replan.testing.script import ScriptError
+from replan.testing.seen import Seen, SeenCall
 from replan.testing.store import MemoryStore
 from replan.testing.tools import FakeSource, FakeTool, fake_source
 
@@ -23,6 +24,8 @@ __all__ = [
     "ScriptError",
     "ScriptedEndpoint",
     "ScriptedModel",
+    "Seen",
+    "SeenCall",
     "VirtualClock",
     "VirtualTimeLoop",
     "fake_source",
