@@ -22,7 +22,7 @@ from replan.core.types import Role
 from replan.engine.procrastinate.queue import Queue
 from replan.errors import ConfigError, InputError, ReplanError
 from replan.kinds.library import Library
-from replan.ports import Model, Priced, ServiceState, Store, ToolSource
+from replan.ports import Consumer, Model, Priced, ServiceState, Store, ToolSource
 from replan.tools.catalog.catalog import Catalog
 from replan.tools.frameworks import gather
 from replan.tools.functions.source import FunctionSource
@@ -318,6 +318,31 @@ def registration_of(settings: Settings, host: str, port: int, grpc_port: int | N
     from replan.registry.opening import registration_of
 
     return registration_of(settings, host, port, grpc_port)
+
+
+# ── who is delivered audit records ────────────────────────────────────────────
+
+
+def audit_consumers(settings: Settings, secrets: KnownSecrets) -> list[Consumer]:
+    """Those that the settings name; `ConfigError` for what cannot be."""
+    consumers: list[Consumer] = []
+    if settings.kafka_service.enabled:
+        consumers.append(kafka_audit(settings, secrets))
+    if (file := settings.audit.file) is not None:
+        from replan.projections.audit_file import AuditFile
+
+        section = settings.audit
+        most = int(section.file_max_mb * 1_000_000)
+        path = Path(file).expanduser()
+        consumers.append(AuditFile(path, max_bytes=most, keep=section.file_keep, masked=secrets.masked))
+    return consumers
+
+
+def kafka_audit(settings: Settings, secrets: KnownSecrets) -> Consumer:
+    """The topic that the settings name, whether or not it is enabled."""
+    from replan.projections.kafka import KafkaAudit
+
+    return KafkaAudit(settings.kafka_service, masked=secrets.masked)
 
 
 # ── scenes and workflows ──────────────────────────────────────────────────────

@@ -35,6 +35,7 @@ EXTRAS = {
     "opentelemetry-sdk": "opentelemetry.sdk",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry.exporter",
     "googleapis-common-protos": "google.rpc",
+    "confluent-kafka": "confluent_kafka",
 }
 """What the extras install, and the module of each."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +16,7 @@ from pydantic import SecretStr, TypeAdapter
 from replan.app.arguments import Arguments, Ask, Evaluation, Tools
 from replan.app.beginning import begun_of
 from replan.app.checked import checked
-from replan.app.delivering import deliver, outbox_of
+from replan.app.delivering import audited, audited_names, deliver, outbox_of
 from replan.app.intervening import Intervening
 from replan.app.keeping import Keeping
 from replan.app.opening import opened
@@ -335,10 +336,11 @@ class Replan(Keeping, Intervening):
         Tasks that need a tool or a model that is not here are left to others.
         """
         hand = hand_of(self.settings, queues, concurrency)
-        await work_off(
-            self._open, self._catalog, self._models, hand, self.settings.engine.takeover_secs,
-            grace_secs=grace_secs, stop=stop, ready=ready,
-        )  # fmt: skip
+        async with self.auditing():
+            await work_off(
+                self._open, self._catalog, self._models, hand, self.settings.engine.takeover_secs,
+                grace_secs=grace_secs, stop=stop, ready=ready,
+            )  # fmt: skip
 
     @checked
     async def wait(self, task_id: str) -> TaskResult:
@@ -495,6 +497,15 @@ class Replan(Keeping, Intervening):
         at a time does; a second one waits, and takes over. `from_now`: a new consumer gets what is stored from now on, not what is there.
         """
         await deliver(self._open, consumer, from_now=from_now)
+
+    def auditing(self) -> AbstractAsyncContextManager[None]:
+        """Deliver audit records meanwhile to whom `[kafka_service]` and `[audit]` name, if any."""
+        return audited(self._open, self.settings)
+
+    @property
+    def audited(self) -> tuple[str, ...]:
+        """The names of these, as consumers of the log."""
+        return audited_names(self.settings)
 
     async def consumers(self) -> list[ConsumerState]:
         """Who is delivered the log, and how far each is behind."""

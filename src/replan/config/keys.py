@@ -5,7 +5,15 @@ from __future__ import annotations
 from replan.config import sections as s
 from replan.config.sections import Section, Settings, ToolRuleTable
 
-SECRETS = frozenset({("llm", "api_key"), ("tool_service", "token"), ("consul", "token")})
+SECRETS = frozenset(
+    {
+        ("llm", "api_key"),
+        ("tool_service", "token"),
+        ("consul", "token"),
+        ("kafka_service", "sasl_password"),
+        ("kafka_service", "key_password"),
+    }
+)
 """Never shown, not even in part."""
 
 OPEN = frozenset({"oidc", "limits"})
@@ -71,6 +79,5 @@ DEPRECATED: dict[tuple[str, str], str] = {
 LATER: dict[str, frozenset[str]] = {
     "llm": frozenset({"max_streaming_indicators"}),
     "approval": frozenset({"review_plan", "expires_secs"}),
-    "kafka_service": frozenset(s.KafkaService.model_fields),
 }
 """Keys that are read and checked, and that nothing in this release acts on yet: setting one is told."""

@@ -30,6 +30,10 @@ def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
+def _upper(value: Any) -> Any:
+    return value.upper() if isinstance(value, str) else value
+
+
 Text = Annotated[str, Field(min_length=1)]
 OptionalText = Annotated[str | None, BeforeValidator(_unset_when_empty)]
 """An empty text means: not set."""
@@ -390,8 +394,19 @@ class DatabaseService(Section):
     max_connections: AtLeastOne = 20
 
 
+class Audit(Section):
+    """A file of audit records, one a line."""
+
+    file: OptionalText = None
+    """Its folder is made; unset: none."""
+    file_max_mb: Annotated[float, Field(ge=0.001, allow_inf_nan=False)] = 100.0
+    """A file that would get larger is moved to FILE.1."""
+    file_keep: Count | None = None
+    """So many older files are kept; unset: all."""
+
+
 class KafkaService(Section):
-    """Delivery of audit records."""
+    """Delivery of audit records to Kafka."""
 
     enabled: bool = False
     brokers: Texts = ("localhost:9092",)
@@ -399,7 +414,23 @@ class KafkaService(Section):
     compression: Annotated[Literal["none", "gzip", "snappy", "lz4", "zstd"], Lower] = "snappy"
     connect_timeout_secs: Secs = 5.0
     timeout_secs: Secs = 60.0
+    """How long brokers may take to confirm a batch."""
     max_retries: Count = 3
+    """Further tries of a request that failed, before the whole batch comes again after a pause."""
+    tls: bool = False
+    ca_file: OptionalText = None
+    """Whose certificates count; unset: those that the system trusts."""
+    cert_file: OptionalText = None
+    key_file: OptionalText = None
+    key_password: Secret = None
+    sasl_mechanism: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None,
+        BeforeValidator(_unset_when_empty),
+        BeforeValidator(_upper),
+    ] = None
+    """How this service signs in; unset: not at all."""
+    sasl_username: OptionalText = None
+    sasl_password: Secret = None
 
 
 class Store(Section):
@@ -461,6 +492,7 @@ class Settings(Section):
     consul: Consul = Consul()
     database_service: DatabaseService = DatabaseService()
     kafka_service: KafkaService = KafkaService()
+    audit: Audit = Audit()
     store: Store = Store()
     engine: Engine = Engine()
     tracing: Tracing = Tracing()

@@ -1,4 +1,4 @@
-"""The log as files of JSON lines, which are rotated: one line an event, as `replan run --events` prints it."""
+"""The log as files of JSON lines, which are rotated: one line an event, as `replan run --events` prints it, or as an audit record."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from replan.core.events import Record
+from replan.core.types import JsonObject
 from replan.errors import InputError
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
@@ -18,7 +19,8 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 class JsonLines:
     """A consumer that writes `path`, and moves it to `path.1`, `path.2`… where it would get larger than `max_bytes`.
 
-    What was delivered is on disk before the cursor moves. `keep`: so many older files are kept; None keeps all.
+    What was delivered is on disk before the cursor moves. `keep`: so many older files are kept; None keeps all. `form`: what a line says of an
+    event; nothing is written of one of which it says None.
     """
 
     def __init__(
@@ -28,6 +30,7 @@ class JsonLines:
         name: str = "json-lines",
         max_bytes: int = 100_000_000,
         keep: int | None = None,
+        form: Callable[[Record], JsonObject | None] = Record.wire,
     ) -> None:
         if max_bytes < 1:
             raise InputError(f"max_bytes: at least 1 byte, found {max_bytes}")
@@ -37,12 +40,15 @@ class JsonLines:
         self._path = Path(path).absolute()
         self._max_bytes = max_bytes
         self._keep = keep
+        self._form = form
 
     async def deliver(self, records: Sequence[Record]) -> None:
         await asyncio.to_thread(self._write, records)
 
     def _write(self, records: Sequence[Record]) -> None:
-        lines = [_line(record) for record in records]
+        lines = [_line(said) for record in records if (said := self._form(record)) is not None]
+        if not lines:
+            return
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         at = 0
         while at < len(lines):
@@ -81,11 +87,8 @@ class JsonLines:
             self._path.rename(self._path.with_name(f"{self._path.name}.1"))
 
 
-def _line(record: Record) -> bytes:
-    return (
-        json.dumps(record.wire(), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-        + b"\n"
-    )
+def _line(said: JsonObject) -> bytes:
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 
 def _whole_lines(file: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from replan.config import Settings
-from replan.ports import HasKeys
+from replan.ports import HasKeys, HasOutbox
 from replan.run.access.tenants.limits import Quotas
 from replan.run.access.use_cases import UseCases
 from replan.server.auth.authenticator import known_callers
@@ -19,6 +19,7 @@ from replan.server.registries import found, stands
 from replan.server.shared import Pace, Shared, nobody_asked
 from replan.server.streams.hub import Hub
 from replan.server.streams.sse import Sending
+from replan.server.telemetry.delivery import Deliveries
 from replan.server.telemetry.discovery import Registries
 from replan.server.telemetry.metrics import Metrics
 from replan.wiring import registration_of
@@ -78,7 +79,8 @@ async def serve(
     shared.checks["store"] = _reads(shared)
     replan.discovery.start()
     shared.checks |= {name: found(looked_for) for name, looked_for in replan.discovery.named()}
-    async with contextlib.AsyncExitStack() as fronts:
+    deliveries = Deliveries(replan.consumers) if isinstance(store, HasOutbox) else None
+    async with replan.auditing(), contextlib.AsyncExitStack() as fronts:
         # Last: what has begun is carried through, and counts among what is drained.
         fronts.push_async_callback(shared.use_cases.carrying.all_ended, secs)
         if known is not None:
@@ -88,6 +90,11 @@ async def serve(
         fronts.push_async_callback(shared.hub.aclose)
         http, grpc = [await fronts.enter_async_context(front(shared)) for front in (_http, _grpc)]
         taking = asyncio.create_task(driver.keep_up())
+        if deliveries is not None:
+            metrics.registry.register(deliveries)
+            shared.checks |= {name: deliveries.stands(name) for name in replan.audited}
+            looking = asyncio.create_task(deliveries.keep_up())
+            fronts.callback(looking.cancel)
         registration = registration_of(shared.settings, shared.settings.server.host, _port(http), _port(grpc))
         metrics.registry.register(Registries(replan.discovery.states, registration))
         try:

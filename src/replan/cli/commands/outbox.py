@@ -1,4 +1,4 @@
-"""`replan outbox write|list|forget`: the log, delivered to files of JSON lines, and whoever else it is delivered to."""
+"""`replan outbox write|audit|kafka|list|forget`: the log, delivered to files of JSON lines and to Kafka, and whoever else it is delivered to."""
 
 from __future__ import annotations
 
@@ -24,25 +24,28 @@ outbox_app = typer.Typer(
 )
 
 
+Name = Annotated[str, typer.Option("--name", metavar="NAME", help="What the cursor is kept under.")]
+FromNow = Annotated[
+    bool, typer.Option("--from-now", help="A new cursor begins with what is stored from now on.")
+]
+MaxMb = Annotated[
+    float,
+    typer.Option("--max-mb", metavar="N", min=0.001, help="A file that would get larger is moved to FILE.1."),
+]
+Keep = Annotated[
+    int | None,
+    typer.Option("--keep", metavar="N", min=0, help="So many older files are kept; default: all."),
+]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Where the lines go; its folder is made.")]
+
+
 @outbox_app.command()
 def write(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the lines go; its folder is made.")],
-    name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="What the cursor is kept under.")
-    ] = "json-lines",
-    from_now: Annotated[
-        bool, typer.Option("--from-now", help="A new cursor begins with what is stored from now on.")
-    ] = False,
-    max_mb: Annotated[
-        float,
-        typer.Option(
-            "--max-mb", metavar="N", min=0.001, help="A file that would get larger is moved to FILE.1."
-        ),
-    ] = 100.0,
-    keep: Annotated[
-        int | None,
-        typer.Option("--keep", metavar="N", min=0, help="So many older files are kept; default: all."),
-    ] = None,
+    file: File,
+    name: Name = "json-lines",
+    from_now: FromNow = False,
+    max_mb: MaxMb = 100.0,
+    keep: Keep = None,
     config: options.Config = None,
     db: options.Db = None,
     server: options.NoServer = None,
@@ -58,6 +61,54 @@ def write(
     consumer = JsonLines(file, name=name, max_bytes=int(max_mb * 1_000_000), keep=keep)
     with own_stdout():
         loop.run(_write(open_stored(settings_of(config), db), consumer, from_now=from_now))
+
+
+@outbox_app.command()
+def audit(
+    file: File,
+    name: Name = "audit.file",
+    from_now: FromNow = False,
+    max_mb: MaxMb = 100.0,
+    keep: Keep = None,
+    config: options.Config = None,
+    db: options.Db = None,
+    server: options.NoServer = None,
+) -> None:
+    """Write audit records as lines of JSON, what is there and what comes, until SIGTERM or Ctrl-C.
+
+    Each is written at least once, those of a task in order; (task_id, fields.seq) tells one that came twice.
+    """
+    from replan.cli.terminal import loop
+    from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.projections.audit_file import AuditFile
+
+    with own_stdout():
+        replan = open_stored(settings_of(config), db)
+        most = int(max_mb * 1_000_000)
+        consumer = AuditFile(file, name=name, max_bytes=most, keep=keep, masked=replan.secrets.masked)
+        loop.run(_write(replan, consumer, from_now=from_now))
+
+
+@outbox_app.command()
+def kafka(
+    from_now: FromNow = False,
+    config: options.Config = None,
+    db: options.Db = None,
+    server: options.NoServer = None,
+) -> None:
+    """Deliver audit records to the topic of `[kafka_service]`, what is there and what comes, until SIGTERM or Ctrl-C.
+
+    `replan serve` and `replan worker` do so themselves where `[kafka_service]` is enabled. Each is delivered at least once, those of a task in order;
+    (task_id, fields.seq) tells one that came twice.
+    """
+    from replan.cli.terminal import loop
+    from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.wiring import kafka_audit
+
+    with own_stdout():
+        settings = settings_of(config)
+        replan = open_stored(settings, db)
+        loop.run(_write(replan, kafka_audit(settings, replan.secrets), from_now=from_now))
 
 
 async def _write(replan: Replan, consumer: Consumer, *, from_now: bool) -> None:

@@ -34,6 +34,7 @@ def extras() -> Iterator[Finding]:
         ("postgres", ("psycopg",), "tasks in a PostgreSQL database"),
         ("serve", ("fastapi", "grpc", "prometheus_client", "structlog"), "the service"),
         ("workers", ("psycopg", "procrastinate"), "tasks that workers take"),
+        ("kafka", ("confluent_kafka",), "audit records to Kafka"),
     ):
         missing = [module for module in modules if not _installed(module)]
         if not missing:

@@ -144,9 +144,7 @@ def consumers(health: Health) -> Iterator[Finding]:
         if state.failures:
             todo = f"it is tried again by itself; mend what it says ({times(state.failures)} in a row)"
         elif not state.read and state.events_behind:
-            todo = (
-                f"start what delivers to it (`replan outbox write`), or `replan outbox forget {state.name}`"
-            )
+            todo = f"start what delivers to it (`replan outbox`, `replan serve`), or `replan outbox forget {state.name}`"
         elif late > _LATE_SECS:
             todo = "it takes less than there comes: make it quicker, or deliver to several"
         bad = bool(state.failures) or (not state.read and late > _LATE_SECS)
