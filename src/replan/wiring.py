@@ -231,8 +231,8 @@ def _tool_endpoints(service: ToolService, *urls: str | None) -> list[str]:
     return given
 
 
-def _model_endpoint(llm: Llm, url: str | None) -> str | None:
-    """The same of a model service."""
+def model_endpoint(llm: Llm, url: str | None) -> str | None:
+    """An endpoint of models as it is asked: of a service over gRPC where the settings say so, whatever its scheme says."""
     if not url or llm.protocol != "grpc":
         return url
     from replan.llm.address import over_grpc
@@ -284,9 +284,7 @@ def discovery_of(settings: Settings) -> Discovery:
         from replan.llm.address import base_url, over_grpc
         from replan.registry.opening import discovered
 
-        others = [
-            url for each in (llm.fallback_endpoint, llm.endpoint) if (url := _model_endpoint(llm, each))
-        ]
+        others = [url for each in (llm.fallback_endpoint, llm.endpoint) if (url := model_endpoint(llm, each))]
         models_found = discovered(
             settings,
             "llm",
@@ -560,8 +558,8 @@ class Models(Mapping[Role, Model]):
         if self._found is not None:
             return open_several(name, self._found, others=others, **options)
         endpoint = self._base()  # it takes every name as it is, whatever the name looks like
-        endpoint = _model_endpoint(llm, endpoint)
-        fallback = _model_endpoint(llm, llm.fallback_endpoint)
+        endpoint = model_endpoint(llm, endpoint)
+        fallback = model_endpoint(llm, llm.fallback_endpoint)
         if endpoint is not None and self._endpoint is None and fallback:
             return open_several(name, [endpoint, fallback], others=others, **options)
         if others:

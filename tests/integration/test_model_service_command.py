@@ -26,9 +26,17 @@ def test_models_are_served_tried_and_let_go(tmp_path: Path) -> None:
         assert told["models"] == [f"scripted@{provider.url.removeprefix('http://').removesuffix('/v1')}"]
         suite = ("model", "conformance", told["url"], "--token-env", "MODELS_TOKEN")
         tried = warm_command.run(suite, tmp_path, ENV, "", timeout=120)
+        (tmp_path / "config.toml").write_text(f'[llm]\nprotocol = "grpc"\nendpoint = "{told["url"][7:]}"\n')
+        key = {"APP_LLM_API_KEY": "a-token-of-the-tests"}
+        doctor = warm_command.run(("doctor", "--json"), tmp_path, {**ENV, **key}, "", timeout=120)
+        refused = warm_command.run(("doctor", "--json"), tmp_path, ENV, "", timeout=120)
         server.send_signal(signal.SIGTERM)
         server.communicate(timeout=60)
     assert "7 rules, 0 broken" in tried.stdout
+    (model,) = (one for one in json.loads(doctor.stdout)["checks"] if one["name"] == "model")
+    (unknown,) = (one for one in json.loads(refused.stdout)["checks"] if one["name"] == "model")
+    assert (model["state"], told["url"] in model["found"]) == ("ok", True)
+    assert "APP_LLM_API_KEY" in unknown["todo"]
     assert (tried.returncode, server.returncode) == (0, 0)
 
 

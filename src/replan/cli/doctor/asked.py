@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib.util
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replan.cli.doctor.findings import Finding
 from replan.cli.terminal.words import clean, counted
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from replan.config import Settings
+    from replan.config.sections import Llm
     from replan.ports import Endpoints
     from replan.run.service.resumable import CannotGoOn
     from replan.tools.catalog.catalog import Catalog
@@ -28,12 +28,12 @@ def model(settings: Settings) -> Finding:
     from replan.cli.terminal.opening import built_in_model
     from replan.cli.terminal.words import size
     from replan.llm.local.weights import DEFAULT, KNOWN, find
-    from replan.wiring import discovery_of
+    from replan.wiring import discovery_of, model_endpoint
 
     if (found := discovery_of(settings).models) is not None:
         return _discovered(found, settings)
-    if settings.llm.endpoint:
-        return _endpoint(settings.llm.endpoint, settings.llm.api_key, settings.llm.default_model)
+    if endpoint := model_endpoint(settings.llm, settings.llm.endpoint):
+        return _endpoint(endpoint, settings.llm)
     name = built_in_model(settings, None, None)
     if name is None:
         needed = importlib.util.find_spec("pydantic_ai") is not None
@@ -73,25 +73,24 @@ def _discovered(found: Endpoints, settings: Settings) -> Finding:
 
     finding = Finding("model", "problem", f"no endpoint of {found.service} is known", "see registry")
     for url in asyncio.run(order())[:_MOST_ASKED]:
-        finding = _endpoint(url, settings.llm.api_key, settings.llm.default_model)
+        finding = _endpoint(url, settings.llm)
         if finding.state != "problem":
             break
     return finding
 
 
-def _endpoint(endpoint: str, api_key: str | None, model: str | None) -> Finding:
+def _endpoint(endpoint: str, llm: Llm) -> Finding:
     """Whether the endpoint answers, in the way in which a task asks it, and knows the model."""
     import asyncio
 
-    from replan.core.secrets import url_without_secrets
     from replan.llm import address
     from replan.llm.faults import EndpointError
-    from replan.llm.providers.opening import require_library
+    from replan.llm.providers import opening
 
-    require_library()
-    shown = url_without_secrets(address.base_url(endpoint))
+    shown, model = opening.shown(endpoint), llm.default_model
+    ca_file = Path(llm.ca_file).expanduser() if llm.ca_file else None
     try:
-        listed = asyncio.run(address.served_by(endpoint, api_key))
+        listed = asyncio.run(opening.served_by(endpoint, llm.api_key, ca_file))
     except EndpointError as error:
         if error.status is None:
             return Finding("model", "problem", str(error), "start it, or correct [llm] endpoint")
@@ -108,7 +107,7 @@ def _endpoint(endpoint: str, api_key: str | None, model: str | None) -> Finding:
             f"{shown} does not know {model!r}",
             f"set [llm] default_model; it has: {known}",
         )
-    if not model and len(listed) > 1:
+    if not model and len(listed) > 1 and not address.is_grpc(endpoint):  # a service chooses by itself
         return Finding(
             "model",
             "problem",

@@ -99,6 +99,19 @@ class GrpcModel:
         self.pace.used(turn, usage.input_tokens + usage.output_tokens)
         return ModelReply(text=answer.text, model=answer.model or self.name, usage=usage, endpoint=self.name)
 
+    async def listed(self) -> list[str]:
+        """The models that the service lists."""
+        try:
+            ask = (await self._connected()).unary_unary(
+                f"/{SERVICE}/ListModels",
+                request_serializer=pb.ListModelsRequest.SerializeToString,
+                response_deserializer=pb.ListModelsResponse.FromString,
+            )
+            found = await ask(pb.ListModelsRequest(), metadata=self._metadata, timeout=_CONNECT_SECS)
+        except grpc.aio.AioRpcError as error:
+            raise fault_of(self._where(), error) from error
+        return [str(name) for name in found.models]
+
     async def aclose(self) -> None:
         channel, self._channel = self._channel, None
         if channel is not None and self._loop is asyncio.get_running_loop():

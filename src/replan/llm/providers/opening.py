@@ -8,13 +8,15 @@ import inspect
 import os
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from replan.beside import beside
-from replan.core.secrets import usable_key
+from replan.core.secrets import url_without_secrets, usable_key
 from replan.errors import ConfigError, ModelUnavailable
-from replan.llm.address import over_grpc
+from replan.llm import address
+from replan.llm.address import is_grpc, over_grpc
 from replan.llm.providers.configured import Provider
 
 if TYPE_CHECKING:
@@ -43,6 +45,23 @@ def of_grpc(name: str, endpoint: str, **options: Any) -> GrpcModel:
             setup=True,
         ) from error
     return GrpcModel(name, over_grpc(endpoint), **options)
+
+
+async def served_by(endpoint: str, api_key: str | None, ca_file: Path | None = None) -> list[str]:
+    """The names of the models that an endpoint serves, asked for once and in the way in which a task asks it."""
+    if not is_grpc(endpoint):
+        require_library()
+        return await address.served_by(endpoint, api_key)
+    service = of_grpc("", endpoint, api_key=api_key, ca_file=ca_file)
+    try:
+        return await service.listed()
+    finally:
+        await service.aclose()
+
+
+def shown(endpoint: str) -> str:
+    """The address that is asked, without passwords. `ConfigError` for what is none."""
+    return over_grpc(endpoint) if is_grpc(endpoint) else url_without_secrets(address.base_url(endpoint))
 
 
 async def load_library(*, endpoint: bool) -> None:
