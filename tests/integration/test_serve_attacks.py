@@ -178,6 +178,17 @@ async def test_beyond_the_most_connections_idle_ones_give_way_and_others_are_tol
                     await asyncio.sleep(0.01)
 
 
+async def test_half_a_head_on_every_connection_shuts_nobody_out(tmp_path: Path) -> None:
+    async with service_here(tmp_path, max_connections=8) as here:
+        half, whole = b"GET /api/v1/tasks HTTP/1.1\r\nhost: localhost\r\n", b"connection: close\r\n\r\n"
+        with contextlib.ExitStack() as held:
+            for _ in range(3):  # again and again, as fast as they are closed
+                for _ in range(100):
+                    held.enter_context(await _asked(here.port, half))
+                answers = [(await here.raw(half + whole))[:12] for _ in range(5)]
+                assert answers == [b"HTTP/1.1 200"] * 5
+
+
 async def test_a_reader_that_takes_nothing_is_cut_off_and_slows_nobody(tmp_path: Path) -> None:
     steps = [step(f"s{number}", "text", size=200_000) for number in range(20)]
     async with (

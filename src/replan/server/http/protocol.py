@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import to_json
 
 from replan.server.http.calls import ROOT
+from replan.server.http.giving_way import Waiting, network_of
 from replan.server.http.problems import answer_of
 from replan.server.problems import (
     CROWDED,
@@ -77,6 +77,7 @@ def bounded(
     body_secs: float = BODY_SECS,
 ) -> type[Any]:
     """The protocol for requests that are bounded in time and size, on so many connections at most."""
+    within_limit, beyond_limit = Waiting(), Waiting()
 
     class Bounded(limited(protocol, header_secs=header_secs, body_secs=body_secs, timed_out=_TIMED_OUT)):  # type: ignore[misc]
         leaving = False
@@ -95,6 +96,7 @@ def bounded(
                         return await answer_of(CROWDED_NOW, {"connection": "close"})(scope, receive, send)
                 else:
                     self._over = False
+                    beyond_limit.forget(self)
                 if scope["http_version"] == "1.0":
                     send = self._in_one_piece(scope, send)
                 scope["replan.abort"] = self.cut
@@ -132,33 +134,39 @@ def bounded(
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             transport.set_write_buffer_limits(high=MOST_UNSENT_BYTES)
+            found = transport.get_extra_info("peername")
+            self.peer = network_of(str(found[0])) if isinstance(found, tuple) else ""
             if self.leaving:
                 transport.close()
-            elif len(self.connections) > most_connections and not self._make_room(lambda other: other.idle):
+                return
+            if len(self.connections) > most_connections and not self._make_room(within_limit):
                 self._over = True  # whoever asks how the service stands is answered, whatever others hold
                 over = len(self.connections) > most_connections + SPARE
-                if over and not self._make_room(lambda other: other.head_to_come):
+                if over and not self._make_room(beyond_limit):
                     self.connections.discard(self)
                     transport.write(_CROWDED)
                     transport.close()
+                    return
+            self._waits()
 
-        def _make_room(self, gives_way: Callable[[Any], bool]) -> bool:
-            """Close a connection that gives way to this one."""
-            for other in self.connections:
-                if other is not self and gives_way(other) and not other.transport.is_closing():
-                    self.connections.discard(other)
-                    other.transport.close()
-                    return True
-            return False
+        def _make_room(self, among: Waiting) -> bool:
+            """Close a connection that gives way to this one, as there is nothing whole asked on it."""
+            closed = among.make_room(len(self.connections))
+            self.connections.discard(closed)
+            return closed is not None
 
-        @property
-        def head_to_come(self) -> bool:
-            """Nothing whole is asked on it yet."""
-            return self._head > 0 and (self.cycle is None or self.cycle.response_complete)
+        def _waits(self) -> None:
+            """For a request."""
+            (beyond_limit if self._over else within_limit).add(self)
 
         @property
-        def idle(self) -> bool:
-            return self._head == 0 and (self.cycle is None or self.cycle.response_complete)
+        def asked(self) -> bool:
+            return self.cycle is not None and not self.cycle.response_complete
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            within_limit.forget(self)
+            beyond_limit.forget(self)
+            super().connection_lost(exc)
 
         def cut(self) -> None:
             """Close the connection now, with nothing left in the kernel for a reader that does not take it."""
@@ -197,6 +205,8 @@ def bounded(
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
+            if not self.transport.is_closing():
+                self._waits()
             if self._head and not self.transport.is_closing():
                 self._expect()  # of the next one, a part was there already
 
