@@ -395,7 +395,14 @@ def test_a_token_bound_to_a_key_is_not_taken_without_its_proof() -> None:
     assert "proof" in refused(cnf={"jkt": "x"})
 
 
-@pytest.mark.parametrize("who", ["", "key:ci", "a\nb", "\x1b[31m", 1, ["ann"], "a" * 201])
+@pytest.mark.parametrize("name", ["events", "htm", "htu"])
+def test_a_token_of_another_kind_is_known_by_its_claims_whatever_its_header_says(name: str) -> None:
+    assert name in refused(**{name: {"http://schemas.openid.net/event/backchannel-logout": {}}})
+
+
+@pytest.mark.parametrize(
+    "who", ["", "key:ci", "KEY:ci", " key:ci", "key：ci", "a\nb", "\x1b[31m", 1, ["ann"], "a" * 201]
+)
 def test_a_subject_that_would_mislead_a_reader_of_the_log(who: Any) -> None:
     assert refused(sub=who)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,13 @@ from replan.run.access.callers import SCOPES, Caller, Scope, checked_tenant
 from replan.server.auth.refused import Refused
 
 MOST_OF_A_NAME = 200
+_OTHER_TOKENS = {
+    "cnf": "it counts only together with the proof of a key, which is not checked here",
+    "events": "it tells of events, such as a logout: it is none to call with",
+    "htm": "it is the proof of a key for one request",
+    "htu": "it is the proof of a key for one request",
+}
+"""What tokens of other kinds have among their claims, whatever their header says they are."""
 
 
 def caller_of(claims: Mapping[str, Any], oidc: Oidc, now: float) -> Caller:
@@ -20,8 +28,9 @@ def caller_of(claims: Mapping[str, Any], oidc: Oidc, now: float) -> Caller:
         raise Refused("of another issuer")
     _for_us(claims.get("aud"), oidc.audience)
     _in_time(claims, now, oidc.clock_skew_secs)
-    if "cnf" in claims:
-        raise Refused("it counts only together with the proof of a key (cnf), which is not checked here")
+    for name, what in _OTHER_TOKENS.items():
+        if name in claims:
+            raise Refused(f"{what} ({name})")
     return Caller(_who(claims, oidc), _tenant(claims, oidc), _scopes(claims, oidc))
 
 
@@ -56,7 +65,7 @@ def _who(claims: Mapping[str, Any], oidc: Oidc) -> str:
     who = _claim(claims, oidc.who_claim)
     if not isinstance(who, str) or not 0 < len(who) <= MOST_OF_A_NAME or not who.isprintable():
         raise Refused(f"{oidc.who_claim} names nobody")
-    if who.startswith("key:"):
+    if unicodedata.normalize("NFKC", who).strip().casefold().startswith("key:"):
         raise Refused(f"{oidc.who_claim} looks like the name of a key in the log")
     return who
 
