@@ -142,18 +142,22 @@ class Running:
             if new:
                 raise
             return task_id, False  # what was accepted stays so
-        engine = self.engine
         task_id, new = await self.service.submit(wanted, plan_bytes)
         if check is not None:
             name = await self.service.name_of(task_id)
             held.enter_context(self.service.parts.answer_checks.held(name, check))
-        seen = 0
-        if not new:
-            if (await self.service.state(task_id)).ended or engine.driving(task_id) is not None:
-                return task_id, False
-            seen = (await self.service.check_resumable(task_id)).last_seq
-        self._start(task_id, after=seen)
+        seen = 0 if new else await self._left_at(task_id)
+        if seen is not None:
+            self._start(task_id, after=seen)
         return task_id, new
+
+    async def _left_at(self, task_id: str) -> int | None:
+        """How far a task is that may be driven from here; None: it is driven here, or has ended, maybe just now by another process."""
+        if self.engine.driving(task_id) is not None:
+            return None
+        with contextlib.suppress(TaskEnded):
+            return (await self.service.check_resumable(task_id)).last_seq
+        return None
 
     async def _is_stored(self, task_id: str | None) -> bool:
         if task_id is None:
@@ -187,12 +191,9 @@ class Running:
         task_id, new = await self.service.fork(origin, wanted, place)
         if new and approval is not None:
             await self.service.give_instead(task_id, {APPROVAL: approval})
-        if not new and (
-            (await self.service.state(task_id)).ended or self.engine.driving(task_id) is not None
-        ):
-            return task_id, False
-        seen = (await self.service.check_resumable(task_id)).last_seq
-        self._start(task_id, after=seen)
+        seen = (await self.service.check_resumable(task_id)).last_seq if new else await self._left_at(task_id)
+        if seen is not None:
+            self._start(task_id, after=seen)
         return task_id, new
 
     async def proof(self) -> str | None:
