@@ -59,7 +59,7 @@ ROWS: dict[str, Row] = {
     "retry": Row("run", lambda u, c, t: u.retry(c, t, "a")),
     "judge": Row("run", lambda u, c, t: u.judge(c, t, r.JudgeRequest())),
     "skip": Row("run", lambda u, c, t: u.skip(c, t, "a")),
-    "settle": Row("run", lambda u, c, t: u.settle(c, t, "a", r.SettleRequest(happened=True))),
+    "settle": Row("approve", lambda u, c, t: u.settle(c, t, "a", r.SettleRequest(happened=True))),
     "approve": Row("approve", lambda u, c, t: u.approve(c, t, "appr_1", r.ApprovalAnswer(approved=False))),
     "answer": Row("approve", lambda u, c, t: u.answer(c, t, "q_1", r.QuestionAnswer(text="yes"))),
     "signal": Row("run", lambda u, c, t: u.signal(c, t, r.SignalRequest(token="cb_1"))),

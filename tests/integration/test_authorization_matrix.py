@@ -79,7 +79,7 @@ ROWS: dict[str, Row] = {
     "signal": Row("run", {"token": "cb_1"}),
     "retry": Row("run", {}),
     "skip": Row("run"),
-    "settle": Row("run", {"happened": True}),
+    "settle": Row("approve", {"happened": True}),
     "approve": Row("approve", {"approved": False}),
     "answer": Row("approve", {"text": "yes"}),
     "review": Row("approve"),

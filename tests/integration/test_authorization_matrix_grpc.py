@@ -73,7 +73,7 @@ ROWS: dict[str, Row] = {
     "RetryStep": Row("run", {"step_id": "a"}),
     "JudgeTask": Row("run"),
     "SkipStep": Row("run", {"step_id": "a"}),
-    "SettleStep": Row("run", {"step_id": "a", "happened": True}),
+    "SettleStep": Row("approve", {"step_id": "a", "happened": True}),
     "AnswerApproval": Row("approve", {"approval_id": "appr_1", "approved": False}),
     "AnswerQuestion": Row("approve", {"question_id": "q_1", "text": "yes"}),
     "SendSignal": Row("run", {"token": "cb_1"}),

@@ -66,7 +66,7 @@ ROWS: dict[str, tuple[Scope, JsonObject | None]] = {
     "pause": ("run", None),
     "resume": ("run", None),
     "retry_step": ("run", None),
-    "settle_step": ("run", None),
+    "settle_step": ("approve", None),
     "judge_again": ("run", None),
     "fork_task": ("run", None),
 }

@@ -268,8 +268,8 @@ class UseCases:
 
     @act
     async def settle(self, caller: Caller, task_id: str, step_id: str, request: SettleRequest) -> TaskView:
-        """Say what became of the step's call that is in doubt."""
-        task_id = await self._name(caller, task_id, "run")
+        """Say what became of the step's call that is in doubt: it answers a question, as `answer` does."""
+        task_id = await self._name(caller, task_id, "approve")
         await acting.settle(self._service, await self._state(task_id), step_id, request, caller.who)
         return await self._gone_on(caller, task_id)
 

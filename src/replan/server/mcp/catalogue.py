@@ -235,7 +235,7 @@ OFFERED: dict[str, Offered] = {
     ),
     "settle_step": Offered(
         "Say what became of a call of which nobody knows whether it took effect.",
-        m.SettleStep, TaskView, "run", _settle, destructive=True,
+        m.SettleStep, TaskView, "approve", _settle, destructive=True,
     ),
     "judge_again": Offered("Have what a task has done judged anew.", m.Judge, TaskView, "run", _judge),
     "fork_task": Offered(
