@@ -50,7 +50,8 @@ class Waiting:
         for _ in range(most):
             if not self._by:
                 return None
-            one = next(iter(max(self._by.values(), key=lambda own: len(own))))
+            most_of = max(self._by, key=lambda peer: len(self._by[peer]))
+            one = next(iter(self._by[most_of]))
             self.forget(one)
             if not (one.asked or one.transport.is_closing()):
                 one.transport.close()
