@@ -255,3 +255,18 @@ async def test_what_was_read_from_a_cache_has_its_own_price() -> None:
     async with asking("mine", Say(TEXT), prices=prices) as (model, _):
         reply = await model.ask(REQUEST)
     assert reply.usage.cost_usd == pytest.approx((100 * 10 + 200 * 1 + 20 * 100) / 1e6)
+
+
+@pytest.mark.parametrize(("name", "sampled"), [("gpt-5", False), ("gpt-4.1", True)])
+async def test_openai_is_sent_schemas_as_they_are_and_a_temperature_where_it_takes_one(
+    name: str, sampled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with StandIn(Chat(), [Say(TEXT)]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        models = Models(Settings(llm=Llm(default_model=f"openai-chat:{name}", api_key=KEY)))
+        reply = await models["planning"].ask(REQUEST)
+        await models.aclose()
+    body = server.seen[0].body
+    assert json.loads(reply.text) == PLAN
+    assert body["response_format"]["json_schema"]["schema"] == REQUEST.json_schema
+    assert ("temperature" in body, "top_p" in body) == (sampled, sampled)

@@ -151,7 +151,8 @@ def _options(name: str, made: Any, configured: Provider) -> dict[str, Any]:
 
 def _as_we_ask(model: LibraryModel) -> LibraryModel:
     """Schemas go out as they are, and nobody tries again below us."""
-    if "json_schema_transformer" in model.profile and model.system in ("openai", "azure"):
+    of_openai = any(base.__module__.startswith("pydantic_ai.models.openai") for base in type(model).__mro__)
+    if of_openai and "json_schema_transformer" in model.profile:
         kind: Any = type(model)
         own = {"json_schema_transformer": None, "openai_chat_streaming_requires_finish_reason": True}
         return kind(model.model_name, provider=model.provider, profile=own)  # type: ignore[no-any-return]
