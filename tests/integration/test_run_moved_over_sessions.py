@@ -33,6 +33,9 @@ class Bank:
         self.paid.append(parameters["to"])
         return {"id": len(self.paid)}
 
+    def mail(self, parameters: Any) -> Any:
+        raise ToolCallError("the mail is down", kind="tool")
+
     def look(self, parameters: Any) -> Any:
         raise ToolCallError("nothing to be seen", kind="tool")
 
@@ -44,6 +47,8 @@ class Bank:
 
         return {
             "pay": pays(), "upay": pays(unique_by=("to",)), "spay": pays(substitutes=("wire",)), "wire": pays(),
+            "mail": FakeTool(output=self.mail, effect="once", parameters=fields("to", **WORDS)),
+            "name": FakeTool(output="Ann", effect="reads", delay_secs=30),
             "token": FakeTool(output="s7", effect="reads", spec={"volatile": True}),
             "slow": FakeTool(output=1, effect="reads", delay_secs=60), "look": FakeTool(output=self.look, effect="reads"),
             "tell": FakeTool(output="told", effect="once"),
@@ -144,7 +149,104 @@ def test_nor_where_a_person_wants_it_so() -> None:
     virtual_time(main())
 
 
+def by_another(tool: str, **more: Any) -> tuple[dict[str, Any], Any]:
+    found = reflection("retry_with_tool", {"tool_id": tool, "parameters": more})
+    return {**found, "root_cause_category": "tool_error"}, None
+
+
+def written_anew(tool: str, **more: Any) -> tuple[dict[str, Any], Any]:
+    return REPAIR, step("b", tool, parameters=more)
+
+
+ANEW = {"by another tool": by_another, "written anew": written_anew}
+
+
+@pytest.mark.parametrize("when", ["done", "due", "in a next part", "in a new plan"])
+@pytest.mark.parametrize("how", ANEW)
+@pytest.mark.parametrize("over", [{}, {"session": "s3"}], ids=["plain", "over a session"])
+def test_nor_by_a_tool_that_does_the_same_as_the_one_that_has_had_it(
+    over: dict[str, str], how: str, when: str
+) -> None:
+    a, b = pays("a", "Ann", tool="wire"), pays("b", "Ann", tool="mail")
+    reflected, repaired = ANEW[how]("spay", to="Ann", **over)
+    plans = {
+        "done": [plan(a, {**b, "dependencies": ["a"]})],
+        "due": [plan(b, step("w", "slow"), {**a, "dependencies": ["w"]})],
+        "in a next part": [{**plan(a), "more": "the rest"}, plan(b)],
+        "in a new plan": [plan(a, step("z", "look", "a")), plan(b)],
+    }[when]
+    before = [REPLAN] if when == "in a new plan" else []
+    bank = Bank()
+    bank.run(plans, [*before, reflected, reflected], repaired=repaired, rounds=len(plans))
+    assert bank.paid == ([] if when == "due" else ["Ann"])
+
+
+DUE: dict[str, Any] = {
+    "over a session that is yet to come": lambda: [pays("a", "Ann", "t", session="${t.output}")],
+    "to somebody who is yet to be read": lambda: [pays("a", "${n.output}", "n")],
+    "in a list": lambda: [
+        step("a", "pay", "t", parameters={"to": "${item}", "session": "${t.output}"}, for_each=["Cid", "Ann"])
+    ],
+    "in a list that is yet to be read": lambda: [
+        step("m", "name"), step("a", "pay", "m", parameters={"to": "${item}"}, for_each=["${m.output}"]),
+    ],
+    "in actions": lambda: [step("a", "", "t", actions=[action("x", "pay", to="Ann", session="${t.output}")])],
+    "by a tool that does the same": lambda: [pays("a", "Ann", "t", tool="wire", session="${t.output}")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [*ANEW, "other parameters"])
+@pytest.mark.parametrize("due", DUE)
+def test_nor_onto_what_another_step_may_be_to_do_which_cannot_be_read_yet(due: str, how: str) -> None:
+    tool = "spay" if "same" in due else "pay"
+    if how == "other parameters":
+        b, (reflected, repaired) = pays("b", "Bob", tool=tool), (moved(), None)
+    else:
+        b, (reflected, repaired) = pays("b", "Ann", tool="mail"), ANEW[how](tool, to="Ann", session="s9")
+    bank = Bank()
+    steps = [step("w", "slow"), step("t", "token", "w"), step("n", "name"), *DUE[due](), b]
+    bank.run([plan(*steps)], [reflected] * 2, repaired=repaired, rounds=1)
+    assert bank.paid.count("Ann") <= 1
+
+
 # ── what is honest ──
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pays("a", "Ann", "t", session="${t.output}"),
+        pays("a", "${n.output}", "n", note="y"),
+        pays("a", "Ann", "t", tool="wire", session="${t.output}"),
+    ],
+    ids=["another over a session", "another by its note", "another by another tool"],
+)
+def test_beside_what_is_yet_to_come_it_may_be_moved_onto_what_is_another(other: Any) -> None:
+    bank = Bank()
+    steps = [
+        step("w", "slow"),
+        step("t", "token", "w"),
+        step("n", "name"),
+        other,
+        pays("b", "Bob", note="x", tool="spay"),
+    ]
+    ran = bank.run([plan(*steps)], [moved("Cid")], rounds=1)
+    assert sorted(bank.paid) == ["Ann", "Cid"]
+    assert ran.state.status == "succeeded"
+
+
+def test_what_is_only_said_in_other_words_may_be_made_beside_what_is_yet_to_be_read() -> None:
+    bank = Bank("s1")
+    steps = [
+        step("n", "name"),
+        pays("a", "${n.output}", "n", note="x"),
+        pays("b", "Cid", session="s1", note="y"),
+    ]
+    ran = bank.run(
+        [plan(*steps)], [reflection("retry_with_params", {"session": "s2", "note": "x"})], rounds=1
+    )
+    assert sorted(bank.paid) == ["Ann", "Cid"]
+    assert ran.state.status == "succeeded"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from replan.core.state.progress import CallState, StepState
 from replan.core.state.restated import by_readings, is_read_otherwise
 from replan.core.state.task import State
 from replan.core.state.written import Form, words_of
-from replan.core.types import JsonObject, Step, ToolSpec
+from replan.core.types import JsonObject, Step, ToolId, ToolSpec
 from replan.core.words import beginning, text_of
 
 _SHOWN = 160
@@ -41,6 +41,18 @@ class Done(NamedTuple):
     @property
     def sure(self) -> bool:
         return self.call.status != "unknown"
+
+
+class _Chosen(NamedTuple):
+    """What a plan has meant a place to call, before recovery put another call there."""
+
+    tool_id: ToolId
+    told: Told
+
+    @classmethod
+    def of(cls, name: str, parameters: JsonObject, resolve: Resolve, open_: Collection[str] = ()) -> _Chosen:
+        tool = resolve(name)
+        return cls(name if tool is None else tool.id, Told.of(tool, parameters, open_))
 
 
 class _Written(NamedTuple):
@@ -85,7 +97,8 @@ def _done_by_others(
     """What was done before this version of the plan by tools that do the same, where nothing tells it from such a call.
 
     `written`: how a plan writes it; what was planned beside it in the same words was chosen together with it. None: recovery has put it there,
-    and its own tool is one of them. `planned`: what the place was to call before; what is like it was chosen beside it.
+    and its own tool is one of them. `planned`: what the place was to call before, where that does the same; what is like it was chosen beside
+    it.
     """
     read = written.read if written is not None else frozenset[str]()
     own = (
@@ -160,7 +173,15 @@ def done_before(
         if rewritten
         else [_as_planned(step.step, slot, planned, resolve)]
     )
-    found = _done_by_others(state, tool, told, state.plans + 1, resolve, planned=chosen)
+    same = (tool.id, *tool.counterparts)
+    found = _done_by_others(
+        state,
+        tool,
+        told,
+        state.plans + 1,
+        resolve,
+        planned=[one.told for one in chosen if one.tool_id in same],
+    )
     place, very = (step.step.step_id, slot), {*state.bases(tool, parameters)}
     return [
         one
@@ -176,24 +197,24 @@ def _is_beside(one: Done, place: Place, very: Collection[str]) -> bool:
     return not is_own and base_of(one.call.key) not in very
 
 
-def _was_meant_beside(one: Done, tool: ToolSpec, chosen: Sequence[Told], state: State) -> bool:
+def _was_meant_beside(one: Done, tool: ToolSpec, chosen: Sequence[_Chosen], state: State) -> bool:
     """True if it was meant as this one was, and was changed as this one: two payments to one who has moved."""
     made = one.failed or one.call
     step = state.steps.get(made.step_id)
     if made.tool_id != tool.id or step is None or step.healing is None:
         return False
     first = step.healing.failures(made.slot)[:1]
-    return any(Told.of(tool, by.parameters).is_like(mine) for by in first for mine in chosen)
+    return any(Told.of(tool, by.parameters).is_like(mine.told) for by in first for mine in chosen)
 
 
-def _as_planned(step: Step, slot: Slot, parameters: JsonObject, resolve: Resolve) -> Told:
+def _as_planned(step: Step, slot: Slot, parameters: JsonObject, resolve: Resolve) -> _Chosen:
     """What the place was to call; references that could not be read may be anything."""
     name = next((one.tool for one in step.actions if one.action_id == slot.action_id), step.tool)
     known = {name: value for name, value in parameters.items() if not has_references(value)}
-    return Told.of(resolve(name), known, parameters.keys() - known.keys())
+    return _Chosen.of(name, known, resolve, parameters.keys() - known.keys())
 
 
-def _before_rewriting(step: StepState, state: State, resolve: Resolve) -> list[Told]:
+def _before_rewriting(step: StepState, state: State, resolve: Resolve) -> list[_Chosen]:
     """What the step was to call before it was written anew: as the plan had it, and as it was called first."""
     name, version = step.step.step_id, state.begun.version if state.begun is not None else 1
     found = []
@@ -204,7 +225,7 @@ def _before_rewriting(step: StepState, state: State, resolve: Resolve) -> list[T
     mine = step.healing
     firsts = (mine.failures(slot)[:1] for slot in mine.slots()) if mine is not None else ()
     found += [
-        Told.of(resolve(one.tool_id), one.parameters)
+        _Chosen.of(one.tool_id, one.parameters, resolve)
         for one in chain.from_iterable(firsts)
         if one.error.kind not in DONE_ALREADY  # what was in its way is none of its own
     ]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from replan.core.calls.site import Slot
 from replan.core.calls.told_alike import Told
 from replan.core.ids import base_of
+from replan.core.references.refs import has_references
 from replan.core.state.task import CallState, State, StepState, actions_of
 from replan.core.types import JsonObject, ToolId, ToolSpec
 from replan.core.words import beginning, text_of
@@ -34,16 +35,18 @@ def made_elsewhere(
         return ""
     mine = _planned(step, slot, _item_of(step, slot, state), state, tools)
     proposed = _Proposed(tool, set(state.bases(tool, parameters)), Told.of(tool, parameters))
-    for other, at, item, by, made in _others(step, slot, proposed, state, tools):
+    for other, at, item, by, made, open_ in _others(step, slot, proposed, state, tools):
         theirs = _planned(other, at, item, state, tools) if mine is not None else None
         if mine is not None and theirs is not None and mine.is_like(theirs):
             continue  # the items of a list that are equal, say: each is one
-        if by.id != tool.id and mine is not None and mine.told.is_like(Told.of(by, made)):
-            continue  # the plan has chosen both
+        if mine is not None and proposed.is_chosen_beside(mine, by, made, open_):
+            continue
         words = at.words()
         place = f"step {other.step.step_id!r}" + (f", {words}," if words else "")
         if by.id != tool.id:
             return f"{place} (by {by.id!r}, which does the same)"
+        if open_:
+            return f"{place} (with {beginning(text_of(made), _SHOWN)}, which may come to the same effect)"
         if proposed.names.isdisjoint(state.bases(tool, made)):
             return f"{place} (with {beginning(text_of(made), _SHOWN)}, which is the same effect)"
         return place
@@ -64,13 +67,39 @@ class _Proposed(NamedTuple):
     names: set[str]
     told: Told
 
-    def is_made_by(self, by: ToolSpec, parameters: JsonObject, names: Callable[[], Collection[str]]) -> bool:
-        """True if this call of that tool, which has these names, is it or does the same."""
-        if by.id == self.tool.id and not self.names.isdisjoint(names()):
+    def is_made_by(
+        self,
+        by: ToolSpec,
+        parameters: JsonObject,
+        names: Callable[[], Collection[str]],
+        open_: Collection[str] = (),
+    ) -> bool:
+        """True if this call of that tool, which has these names, is it or does the same. `open_`: what of it is not known yet, and may
+        come to anything."""
+        if by.id == self.tool.id and not open_ and not self.names.isdisjoint(names()):
             return True
         if by.id == self.tool.id and self.tool.unique_by and not self.told.given:
             return False  # all its parameters tell it then
-        return by.id in (self.tool.id, *self.tool.counterparts) and self.told.is_like(Told.of(by, parameters))
+        theirs = _told(by, parameters, open_)
+        return self._does_the_same(by.id) and self.told.is_like(theirs, theirs.open)
+
+    def is_chosen_beside(
+        self, planned: _Planned, by: ToolSpec, parameters: JsonObject, open_: Collection[str]
+    ) -> bool:
+        """True if the plan has chosen this effect beside that of another place, which calls `by`: by another of the tools that do the same,
+        or with the very values that the other place is yet to learn."""
+        if not self._does_the_same(planned.tool_id):
+            return False
+        theirs = _told(by, parameters, open_)
+        if by.id != self.tool.id and planned.told.is_like(theirs):
+            return True
+        return bool(theirs.open) and all(
+            name in self.told.keys and self.told.keys[name] == planned.told.keys.get(name)
+            for name in theirs.open
+        )
+
+    def _does_the_same(self, tool_id: ToolId) -> bool:
+        return tool_id in (self.tool.id, *self.tool.counterparts)
 
 
 class _Planned(NamedTuple):
@@ -89,8 +118,8 @@ class _Planned(NamedTuple):
 
 def _others(
     step: StepState, slot: Slot, proposed: _Proposed, state: State, tools: Tools
-) -> Iterator[tuple[StepState, Slot, Any, ToolSpec, JsonObject]]:
-    """The other places that make such a call, or are to make it, with what they call for it."""
+) -> Iterator[tuple[StepState, Slot, Any, ToolSpec, JsonObject, Collection[str]]]:
+    """The other places that make such a call, or are or may be to make it, with what they call for it and what of that is not known yet."""
     loaded = Loaded()
     for other in state.steps.values():
         items = [one for action in actions_of(other.step) for one in places(other, action, state, loaded)]
@@ -101,11 +130,11 @@ def _others(
             if call is not None and call.status in _MADE:
                 by, made = tools.resolve(call.tool_id) or proposed.tool, call.parameters
                 if not call.reused and proposed.is_made_by(by, made, partial(_base, call)):
-                    yield other, at, item, by, made
+                    yield other, at, item, by, made, ()
             elif not other.closed and (meant := _meant(other, at, item, state, tools)) is not None:
-                by, made = meant
-                if proposed.is_made_by(by, made, partial(state.bases, by, made)):
-                    yield other, at, item, by, made
+                by, made, open_ = meant
+                if proposed.is_made_by(by, made, partial(state.bases, by, made), open_):
+                    yield other, at, item, by, made, open_
 
 
 def _base(call: CallState) -> list[str]:
@@ -114,13 +143,41 @@ def _base(call: CallState) -> list[str]:
 
 def _meant(
     other: StepState, at: Slot, item: Any, state: State, tools: Tools
-) -> tuple[ToolSpec, JsonObject] | None:
-    """What the place is to call, as far as that can be told by now."""
+) -> tuple[ToolSpec, JsonObject, Collection[str]] | None:
+    """What the place is to call, as far as that can be told by now, and which parameters cannot; None where it calls nothing."""
     try:
         meant = outline(other, at, state, tools, Loaded(), item)
     except KeyError:  # an output that is kept apart: what the call comes to is not known here
+        return _as_written(other, at, tools)
+    if meant.tool is None:
         return None
-    return None if meant.fault is not None or meant.tool is None else (meant.tool, meant.parameters)
+    open_ = _open(meant.parameters)
+    return None if meant.fault is not None and not open_ else (meant.tool, meant.parameters, open_)
+
+
+def _as_written(
+    step: StepState, slot: Slot, tools: Tools
+) -> tuple[ToolSpec, JsonObject, Collection[str]] | None:
+    """The call of a place as its plan writes it, or as recovery has changed it."""
+    one = step.step if slot.action_id is None else step.action(slot.action_id)
+    changed = step.healing.overrides.get(slot) if step.healing is not None else None
+    name, parameters = one.tool, one.parameters
+    if changed is not None:
+        kept = {} if changed.whole else parameters
+        parameters = {key: kept[key] for key in kept if key not in changed.without} | changed.parameters
+        name = changed.tool_id or name
+    tool = tools.resolve(name)
+    return None if tool is None else (tool, parameters, _open(parameters))
+
+
+def _open(parameters: JsonObject) -> frozenset[str]:
+    """The parameters that refer to something."""
+    return frozenset(name for name, value in parameters.items() if has_references(value))
+
+
+def _told(tool: ToolSpec, parameters: JsonObject, open_: Collection[str]) -> Told:
+    known = {name: value for name, value in parameters.items() if name not in open_} if open_ else parameters
+    return Told.of(tool, known, open_)
 
 
 def _planned(step: StepState, slot: Slot, item: Any, state: State, tools: Tools) -> _Planned | None:
