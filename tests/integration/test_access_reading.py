@@ -20,6 +20,7 @@ from replan.ports import Price
 from replan.run.access import requests as r
 from replan.run.access.callers import LOCAL
 from replan.run.access.outputs import PIECE_BYTES
+from replan.run.service.tasks import LOOK_SECS
 from replan.testing import FakeTool, ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -280,3 +281,16 @@ async def test_what_was_said_about_the_failures_of_a_step_is_shown_with_it(tmp_p
         assert [one["step_id"] for one in healed.reflections] == ["a"]
         assert "the number is wrong" in json.dumps(healed.reflections)
         assert (await there.cases.step(LOCAL, task_id, "b")).reflections == ()
+
+
+async def test_a_wait_holds_on_where_nobody_drives_the_task_and_sees_it_end(quick: World) -> None:
+    wanted = r.SubmitRequest(
+        task_description="do it", options=r.SubmitOptions(plan=PLAIN, evaluation="steps")
+    )
+    stored = await quick.replan.serving().request(wanted, tenant="", by="")
+    task_id, _ = await quick.replan.service.submit(stored)  # as one whose process has died
+    waiting = asyncio.ensure_future(quick.done(task_id))
+    await asyncio.wait({waiting}, timeout=4 * LOOK_SECS)
+    assert not waiting.done()
+    await quick.cases.resume(LOCAL, task_id)
+    assert (await waiting).status == "succeeded"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -274,3 +275,40 @@ async def test_an_id_of_ones_own_choosing_is_nobody_elses_affair(there: World) -
     late = await there.submit(PLAIN, ANN, context={"previous_task_id": "job-1"})
     first = (await there.replan.history(late.task_id))[0].event
     assert first.context["previous_task_id"] == "acme:job-1"  # type: ignore[union-attr]
+
+
+async def test_nobody_without_a_tenant_takes_ids_under_the_name_of_one(there: World) -> None:
+    await there.submit(PLAIN, ANN, task_id="known")
+    for name in ("acme:known", "acme:new"):  # whether it is there or not is not to be seen
+        with pytest.raises(InputError, match="is for the tenant of that name"):
+            await there.submit(PLAIN, KEEPER, task_id=name)
+    origin = (await there.submit(PLAIN, KEEPER, task_id="mine")).task_id
+    await there.done(origin, KEEPER)
+    with pytest.raises(InputError, match="is for the tenant of that name"):
+        await there.cases.fork(KEEPER, origin, r.ForkRequest(task_id="acme:new"))
+    assert (await there.submit(PLAIN, ANN, task_id="new")).new
+    assert (await there.submit(PLAIN, KEEPER, task_id="Job:1")).new  # no tenant is called like that
+
+
+async def test_what_was_stored_under_such_an_id_before_stays_the_same_task(there: World) -> None:
+    await there.submit(PLAIN, task_id="acme:old")
+    assert not (await there.submit(PLAIN, KEEPER._replace(who="key:x"), task_id="acme:old")).new
+
+
+async def test_the_id_that_comes_of_a_key_stands_under_its_tenant(there: World) -> None:
+    request = r.SubmitRequest(
+        task_description="do it", options=r.SubmitOptions(plan=PLAIN, evaluation="steps")
+    )
+    digest = hashlib.sha256(b"acme\nk").hexdigest()[:32]
+    assert (
+        await there.submit(PLAIN, KEEPER, task_id=f"task_{digest}")
+    ).new  # whoever knows how they are made
+    made = await there.cases.submit(ANN, request, idempotency_key="k")
+    assert (made.new, made.task_id) == (True, f"acme:task_{digest}")
+    older = hashlib.sha256(b"acme\nolder").hexdigest()[:32]
+    stored = await there.replan.serving().request(  # as ids were made before
+        request.model_copy(update={"task_id": f"task_{older}"}), tenant="acme", by="key:ann"
+    )
+    await there.replan.service.submit(stored)
+    again = await there.cases.submit(ANN, request, idempotency_key="older")
+    assert (again.new, again.task_id) == (False, f"task_{older}")

@@ -27,6 +27,7 @@ from replan.config import Settings
 from replan.core.types import JsonObject
 from replan.server.grpc.conversation import framed
 from replan.server.grpc.messages import SERVICE, pb
+from replan.server.grpc.serving import SPARE
 from replan.testing import FakeTool
 
 pytestmark = pytest.mark.anyio
@@ -177,6 +178,43 @@ async def test_a_task_that_is_there_already_is_watched_from_where_it_was_left(th
 
 
 # ── bounds ──
+
+
+async def test_past_the_limit_connections_are_closed_and_those_that_are_open_are_served(
+    tmp_path: Path,
+) -> None:
+    settings = Settings.model_validate({"server": {"max_connections": 2}})
+    async with serving(tmp_path, settings=settings) as there, contextlib.AsyncExitStack() as held:
+        task_id = await submitted(there, PLAIN)
+        host, port = there.address.split(":")
+        ends = []
+        for _ in range(2 + SPARE + 20):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")  # and its settings
+            held.push_async_callback(_closed, writer)
+            ends.append(asyncio.ensure_future(_end(reader)))
+        async with asyncio.timeout(SECS):
+            while sum(end.done() for end in ends) < 20:
+                await asyncio.wait(
+                    [end for end in ends if not end.done()], return_when=asyncio.FIRST_COMPLETED
+                )
+        row = await there.call("GetTask", task_id=task_id)
+        for end in ends:
+            end.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
+    assert row.task_id == task_id
+
+
+async def _end(reader: asyncio.StreamReader) -> None:
+    with contextlib.suppress(ConnectionError):
+        while await reader.read(65_536):
+            pass
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 async def test_past_the_limit_a_stream_is_refused_and_other_calls_are_not(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ class Serving:
     async def ended(self, task_id: str) -> None:
         driving = self._running.engine.driving(task_id)
         if driving is None:
-            await self._running.service.ended_elsewhere(task_id)
+            await self._running.service.ended_elsewhere(task_id, driven=False)
         else:  # however many wait for it, its log is not followed
             await asyncio.wait({driving})
 

@@ -129,7 +129,7 @@ async def until_it_ends(service: Service, driver: Driver, task_id: str, secs: fl
         leaving.forget(gone.set)
         for one in both:
             one.cancel()
-        await asyncio.gather(*both, return_exceptions=True)  # nobody drives it: it has not ended
+        await asyncio.gather(*both, return_exceptions=True)  # what has become of it is told by its row
 
 
 async def plans(service: Service, task_id: str, places: Places) -> list[PlanView]:

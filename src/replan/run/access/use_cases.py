@@ -89,7 +89,7 @@ class UseCases:
         need(caller, "run")
         if request.dry_run:
             raise InputError("dry_run plans and stores nothing: it is answered by `preview`")
-        request = submitting.named(caller, request, idempotency_key)
+        request = await submitting.named(caller, request, idempotency_key, self._has(caller))
         async with (
             self._queue(caller, request.task_id),
             self._room(caller, request.task_id, request.options) as options,
@@ -122,7 +122,8 @@ class UseCases:
     @act
     async def fork(self, caller: Caller, task_id: str, request: ForkRequest) -> Submitted:
         task_id = await self._name(caller, task_id, "run")
-        request = request.model_copy(update={"task_id": submitting.chosen_name(caller, request.task_id)})
+        name = await submitting.chosen_name(caller, request.task_id, self._has(caller))
+        request = request.model_copy(update={"task_id": name})
         async with (
             self._queue(caller, request.task_id),
             self._room(caller, request.task_id, request.options) as options,
@@ -400,6 +401,16 @@ class UseCases:
         return await previewing.preview(
             await self._service.planned(wanted, spent), wanted, self._service.parts
         )
+
+    def _has(self, caller: Caller) -> submitting.IsThere:
+        """Whether there is a task of the caller's tenant of just that id."""
+
+        async def is_there(task_id: str) -> bool:
+            with contextlib.suppress(TaskNotFound):
+                return (await self._service.parts.store.summary(task_id)).tenant == caller.tenant
+            return False
+
+        return is_there
 
     async def _is_there(self, caller: Caller, task_id: str | None) -> bool:
         if task_id is None:

@@ -412,11 +412,14 @@ class Service:
         """What the task is driven with from here on in place of what its log says: the log is told when it is driven."""
         self.parts.given.give_instead(await self.name_of(task_id), instead)
 
-    async def ended_elsewhere(self, task_id: str) -> None:
-        """Wait for the end of a task that another process drives; `ReplanError` if that one is gone."""
+    async def ended_elsewhere(self, task_id: str, *, driven: bool = True) -> None:
+        """Wait for the end of a task that another process drives, or until it waits for a person.
+
+        `ReplanError` if that process is gone; unless it need not be `driven`: somebody may go on with it meanwhile.
+        """
 
         async def follow() -> None:
-            async for _ in self.watch(task_id):
+            async for _ in self.watch(task_id) if driven else self.parts.store.follow(task_id):
                 pass
 
         following = asyncio.get_running_loop().create_task(follow())

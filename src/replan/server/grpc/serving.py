@@ -20,6 +20,10 @@ from replan.server.shared import Shared
 MOST_REQUEST_BYTES = 4 * 2**20
 MOST_RESPONSE_BYTES = 256 * 2**20
 _GRACE_SECS = 0.5
+_IDLE_MS = 60_000
+"""So long a connection may be held on which nothing is asked: there are only so many."""
+SPARE = 64
+"""Connections beyond the limit, for those that ask for its health."""
 _OTHER_CALLS = 1_000
 """Side by side, beside the streams."""
 _SERVICES = (SERVICE, "")
@@ -46,7 +50,8 @@ async def serving_grpc(
             ("grpc.keepalive_timeout_ms", 10_000),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
-            ("grpc.max_connection_idle_ms", 300_000),
+            ("grpc.max_connection_idle_ms", _IDLE_MS),
+            ("grpc.max_allowed_incoming_connections", here.settings.server.max_connections + SPARE),
             ("grpc.server_handshake_timeout_ms", 10_000),
         ],
     )
