@@ -31,6 +31,7 @@ EXTRAS = {
     "grpcio-reflection": "grpc_reflection",
     "pyjwt": "jwt",
     "structlog": "structlog",
+    "dnspython": "dns",
     "prometheus-client": "prometheus_client",
     "opentelemetry-sdk": "opentelemetry.sdk",
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry.exporter",

@@ -18,7 +18,8 @@ from replan.registry.consul.client import Agent, Consul, trusted
 from replan.registry.consul.instances import ConsulRegistry
 from replan.registry.consul.registration import Offer, Registration
 from replan.registry.discovered import Discovered
-from replan.registry.dns.registries import AddressRegistry, SrvRegistry, problem_of_name
+from replan.registry.dns.registries import AddressRegistry, SrvRegistry
+from replan.registry.dns.resolver import problem_of_name
 from replan.registry.static import StaticRegistry
 from replan.registry.urls import problem_of
 

@@ -32,6 +32,7 @@ def extras() -> Iterator[Finding]:
         ("remote", ("httpx2", "grpc", "google.protobuf", "starlette", "uvicorn"), "tool services"),
         ("kit", ("httpx2", "duckdb"), "kit:http and kit:data"),
         ("postgres", ("psycopg",), "tasks in a PostgreSQL database"),
+        ("discovery", ("httpx2", "dns"), "services in Consul and DNS"),
         ("serve", ("fastapi", "grpc", "prometheus_client", "structlog"), "the service"),
         ("workers", ("psycopg", "procrastinate"), "tasks that workers take"),
         ("kafka", ("confluent_kafka",), "audit records to Kafka"),

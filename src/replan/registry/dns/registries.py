@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ipaddress
 import random
-import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from replan.core.words import in_digits
 from replan.errors import RegistryUnavailable
 from replan.ports import Instance, Look
-from replan.registry.dns.messages import AAAA, SRV, A, Malformed, question
-from replan.registry.dns.resolver import Server, ask, configured_servers
+from replan.registry.dns.resolver import Server, addresses_of, ask, is_address
 
 EVERY_SECS = 15.0
 LEAST_SECS = 1.0
-_LOOKUP_SECS = 10.0
+TARGETS_SECS = 20.0
+_AT_ONCE = 64
 
 
 class AddressRegistry:
@@ -55,65 +52,71 @@ class SrvRegistry:
         servers: Sequence[Server] = (),
         *,
         every_secs: float = EVERY_SECS,
+        targets_secs: float = TARGETS_SECS,
         rand: Callable[[], float] = random.random,
     ) -> None:
-        """`servers`: name servers to ask; none: those of this machine."""
+        """`servers`: name servers to ask; none: those of this machine. `targets_secs`: for the addresses of all targets together."""
         self.name = f"DNS at {servers[0][0]}:{servers[0][1]}" if servers else "DNS"
         self._servers = tuple(servers)
         self._every_secs = every_secs
+        self._targets_secs = targets_secs
         self._rand = rand
 
     async def look(self, service: str, mark: object) -> Look:
         if isinstance(mark, float):
             await asyncio.sleep(mark * (1.0 - 0.2 * self._rand()))
-        answer = await ask(service, SRV, self._servers or configured_servers())
-        odd: list[str] = []
-        instances: list[Instance] = []
-        for record in answer.services:
-            target = record.target.rstrip(".")
-            if not target:  # "." says that the service is not offered here
-                continue
-            try:
-                hosts = answer.addresses.get(target.lower()) or await self._addresses_of(target)
-            except RegistryUnavailable as error:
-                odd.append(str(error))
-                continue
-            weight = max(1, record.weight)
-            instances += (
-                Instance(host, record.port, weight=weight, priority=record.priority) for host in hosts
-            )
-        wait = max(LEAST_SECS, min(self._every_secs, float(answer.ttl)))
-        return Look(tuple(instances), wait, tuple(odd))
+        answer = await ask(service, "SRV", self._servers)
+        targets = {one.target.lower(): one.target for one in answer.services if one.target}
+        found = dict(answer.of_targets)
+        odd = await self._find({name: target for name, target in targets.items() if name not in found}, found)
+        instances = [
+            Instance(host, one.port, weight=max(1, one.weight), priority=one.priority)
+            for one in answer.services
+            for host in found.get(one.target.lower(), ())
+        ]
+        holds = self._every_secs if answer.ttl is None else float(answer.ttl)
+        return Look(tuple(instances), max(LEAST_SECS, min(self._every_secs, holds)), tuple(odd))
 
     async def aclose(self) -> None:
         pass
 
+    async def _find(self, targets: Mapping[str, str], found: dict[str, tuple[str, ...]]) -> list[str]:
+        """The addresses of targets that came without; and of which there are none. Some that nobody tells of hold up no others."""
+        odd: list[str] = []
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def look(name: str, target: str) -> None:
+            async with places:
+                try:
+                    found[name] = tuple(await self._addresses_of(target))
+                except RegistryUnavailable as error:
+                    odd.append(str(error))
+
+        looks = {
+            asyncio.get_running_loop().create_task(look(name, target)): target
+            for name, target in targets.items()
+        }
+        try:
+            if looks:
+                await asyncio.wait(looks, timeout=self._targets_secs)
+            late = [target for task, target in looks.items() if not task.done()]
+        finally:
+            await _ended(looks)
+        return odd + [f"{target}: no answer within {in_digits(self._targets_secs)} s" for target in late]
+
     async def _addresses_of(self, target: str) -> Sequence[str]:
-        """Of a target that came without: as the servers say that know of it, else as this machine does."""
-        with contextlib.suppress(ValueError):
-            return [str(ipaddress.ip_address(target))]
+        """As the servers say that know of it, else as this machine does."""
+        if is_address(target):
+            return [target]
         found: list[str] = []
-        for kind in (A, AAAA) if self._servers else ():
-            found += (await ask(target, kind, self._servers)).addresses.get(target.lower(), ())
+        if self._servers:
+            found += (await ask(target, "A", self._servers)).addresses
+            found += (await ask(target, "AAAA", self._servers)).addresses
         return found or await addresses_of(target)
 
 
-async def addresses_of(host: str) -> list[str]:
-    """All its addresses; `RegistryUnavailable` where it has none, or nobody knows."""
-    try:
-        async with asyncio.timeout(_LOOKUP_SECS):
-            found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except TimeoutError:
-        raise RegistryUnavailable(f"{host}: no answer within {in_digits(_LOOKUP_SECS)} s") from None
-    except (OSError, UnicodeError) as error:
-        raise RegistryUnavailable(f"{host}: {getattr(error, 'strerror', None) or 'it is no name'}") from None
-    return sorted({str(address[4][0]) for address in found})
-
-
-def problem_of_name(name: str) -> str:
-    """Why that cannot be a name; empty if it can."""
-    try:
-        question(0, name, SRV)
-    except Malformed as error:
-        return str(error)
-    return ""
+async def _ended(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Call them off, and see them end."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Asks name servers: over TCP, and over UDP where that does not go.
+"""Asks name servers, by dnspython: over TCP, and over UDP where that does not go.
 
 Over UDP some servers tell a few of many records, and not that there are more (Consul's does): each time others.
 """
@@ -6,113 +6,163 @@ Over UDP some servers tell a few of many records, and not that there are more (C
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
-import secrets
-import struct
-from collections.abc import Sequence
-from pathlib import Path
+import socket
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from replan.core.words import in_digits
-from replan.errors import RegistryUnavailable
-from replan.registry.dns.messages import Answer, Malformed, question, read
+from replan.errors import ConfigError, RegistryUnavailable
 
-TRY_SECS = 3.0
-_TCP_SECS = 1.0
+if TYPE_CHECKING:
+    from dns.asyncresolver import Resolver
+    from dns.rrset import RRset
+
+TCP_SECS, UDP_SECS = 1.0, 3.0
+"""For one server."""
 _MOST_SERVERS = 3
-_PORT = 53
-_CODES = {
-    1: "the question is not understood",
-    2: "the server failed",
-    3: "there is no such name",
-    5: "it refuses",
+_LOOKUP_SECS = 10.0
+_WORDS = {
+    "SERVFAIL": "the server failed",
+    "REFUSED": "it refuses",
+    "FORMERR": "the question is not understood",
 }
 Server = tuple[str, int]
+Kind = Literal["SRV", "A", "AAAA"]
 
 
-def configured_servers(path: Path = Path("/etc/resolv.conf")) -> list[Server]:
-    """The name servers of this machine."""
+class Service(NamedTuple):
+    """A record SRV."""
+
+    priority: int
+    weight: int
+    port: int
+    target: str
+    """Empty: the service is not offered here."""
+
+
+class Answer(NamedTuple):
+    """What a server says to one question."""
+
+    services: tuple[Service, ...] = ()
+    addresses: tuple[str, ...] = ()
+    of_targets: dict[str, tuple[str, ...]] = {}
+    """Addresses of targets, by their names in small letters, where the server has sent them along."""
+    ttl: int | None = None
+    """Seconds for which its records hold."""
+
+
+def problem_of_name(name: str) -> str:
+    """Why that cannot be a name; empty if it can. `ConfigError` where nobody here can look for one."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    found: list[Server] = []
-    for line in lines[:1_000]:
-        words = line.split()
-        if len(words) > 1 and words[0] == "nameserver":
-            try:
-                ipaddress.ip_address(words[1])
-            except ValueError:
-                continue
-            found.append((words[1], _PORT))
-    return found[:_MOST_SERVERS] or [("127.0.0.1", _PORT)]
+        import dns.exception
+        import dns.name
+    except ImportError as error:
+        raise ConfigError(
+            f"looking for SRV records needs dnspython ({error.name} is missing): pip install 'replan[discovery]'"
+        ) from None
+    if not name.isascii():
+        return f"{name[:100]!r} has letters beyond ASCII"
+    try:
+        dns.name.from_text(name)
+    except dns.exception.DNSException as error:
+        return f"{name[:100]!r} is no name: {error}"
+    return "" if name.strip(".") else f"{name[:100]!r} is no name"
 
 
-async def ask(name: str, kind: int, servers: Sequence[Server]) -> Answer:
-    """The first usable answer of these servers; `RegistryUnavailable` with what each has said."""
+async def ask(name: str, kind: Kind, servers: Sequence[Server]) -> Answer:
+    """The first usable answer of these servers, or of this machine's; `RegistryUnavailable` with what each has said."""
+    import dns.asyncbackend
+    import dns.exception
+    import dns.resolver
+
     said: list[str] = []
-    for host, port in servers:
-        try:
-            async with asyncio.timeout(TRY_SECS):
-                answer = await _asked(name, kind, host, port)
-        except TimeoutError:
-            said.append(f"{host}: no answer within {in_digits(TRY_SECS)} s")
-        except (OSError, Malformed, asyncio.IncompleteReadError) as error:
-            said.append(f"{host}: {error}")
+    try:
+        resolver = await _resolver(servers)
+        backend = dns.asyncbackend.get_backend("asyncio")
+        for tcp, secs in ((True, TCP_SECS), (False, UDP_SECS)):
+            resolver.timeout, lifetime = secs, secs * len(resolver.nameservers)
+            try:
+                found = await resolver.resolve(
+                    name, kind, tcp=tcp, lifetime=lifetime, search=False, raise_on_no_answer=False, backend=backend
+                )  # fmt: skip
+            except dns.resolver.NXDOMAIN:  # that there is none is an answer
+                return Answer()
+            except (dns.resolver.NoNameservers, dns.resolver.LifetimeTimeout) as error:
+                said += _said(error.kwargs.get("errors") or (), secs)
+            else:
+                return _answer(found.rrset, found.response.additional)
+    except (dns.exception.DNSException, OSError, ValueError) as error:
+        said.append(str(error))
+    raise RegistryUnavailable(f"{name}: {'; '.join(dict.fromkeys(said)) or 'no answer'}")
+
+
+async def addresses_of(host: str) -> list[str]:
+    """All its addresses, as this machine finds them; `RegistryUnavailable` where it has none, or nobody knows."""
+    try:
+        async with asyncio.timeout(_LOOKUP_SECS):
+            found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except TimeoutError:
+        raise RegistryUnavailable(f"{host}: no answer within {in_digits(_LOOKUP_SECS)} s") from None
+    except (OSError, UnicodeError) as error:
+        raise RegistryUnavailable(f"{host}: {getattr(error, 'strerror', None) or 'it is no name'}") from None
+    return sorted({str(address[4][0]) for address in found})
+
+
+def is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+async def _resolver(servers: Sequence[Server]) -> Resolver:
+    """That of this machine's configuration, or one that asks these."""
+    from dns.asyncresolver import Resolver
+    from dns.nameserver import Do53Nameserver
+
+    if not servers:
+        resolver = Resolver()
+        resolver.nameservers = resolver.nameservers[:_MOST_SERVERS]
+        return resolver
+    resolver = Resolver(configure=False)
+    resolver.nameservers = [
+        Do53Nameserver(address, port)
+        for host, port in servers
+        for address in ([host] if is_address(host) else await addresses_of(host))
+    ][:_MOST_SERVERS]
+    return resolver
+
+
+def _answer(records: RRset | None, along: Iterable[RRset]) -> Answer:
+    services: list[Service] = []
+    addresses: list[str] = []
+    for record in records or ():
+        if hasattr(record, "target"):
+            target = str(record.target).rstrip(".")
+            services.append(Service(int(record.priority), int(record.weight), int(record.port), target))
         else:
-            if answer.code in (0, 3):  # that there is none is an answer
-                return answer
-            said.append(f"{host}: {_CODES.get(answer.code, f'code {answer.code}')}")
-    raise RegistryUnavailable(f"{name}: {'; '.join(said)}")
+            addresses.append(str(record.address))
+    of_targets: dict[str, tuple[str, ...]] = {}
+    for more in along:
+        if found := [str(record.address) for record in more if hasattr(record, "address")]:
+            owner = str(more.name).rstrip(".").lower()
+            of_targets[owner] = (*of_targets.get(owner, ()), *found)
+    ttl = None if records is None else int(records.ttl)
+    return Answer(tuple(services), tuple(addresses), of_targets, ttl)
 
 
-async def _asked(name: str, kind: int, host: str, port: int) -> Answer:
-    number = secrets.randbelow(65536)
-    message = question(number, name, kind)
-    with contextlib.suppress(OSError, Malformed, asyncio.IncompleteReadError, TimeoutError):
-        async with asyncio.timeout(_TCP_SECS):
-            return await _over_tcp(message, number, name, kind, host, port)
-    return await _over_udp(message, number, name, kind, host, port)
+def _said(errors: Iterable[tuple[object, ...]], secs: float) -> list[str]:
+    """What each server has said, or why it said nothing. `secs`: so long it was waited for."""
+    from dns.exception import Timeout
 
-
-async def _over_udp(message: bytes, number: int, name: str, kind: int, host: str, port: int) -> Answer:
-    loop = asyncio.get_running_loop()
-    transport, waiting = await loop.create_datagram_endpoint(
-        lambda: _Waiting(loop.create_future(), number, name, kind), remote_addr=(host, port)
-    )
-    try:
-        transport.sendto(message)
-        return await waiting.answer
-    finally:
-        transport.close()
-
-
-async def _over_tcp(message: bytes, number: int, name: str, kind: int, host: str, port: int) -> Answer:
-    reader, writer = await asyncio.open_connection(host, port)
-    try:
-        writer.write(struct.pack(">H", len(message)) + message)
-        await writer.drain()
-        (size,) = struct.unpack(">H", await reader.readexactly(2))
-        return read(await reader.readexactly(size), number, name, kind)
-    finally:
-        writer.close()
-
-
-class _Waiting(asyncio.DatagramProtocol):
-    """Waits for the answer to one question; what answers none of ours may be anybody's."""
-
-    def __init__(self, answer: asyncio.Future[Answer], number: int, name: str, kind: int) -> None:
-        self.answer = answer
-        self._asked = number, name, kind
-
-    def datagram_received(self, data: bytes, addr: object) -> None:
-        if self.answer.done():
-            return
-        try:
-            self.answer.set_result(read(data, *self._asked))
-        except Malformed:
-            return
-
-    def error_received(self, exc: Exception) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(exc)
+    told: list[str] = []
+    for server, over_tcp, _, why, response in errors:
+        if isinstance(why, Timeout):
+            text = f"no answer over {'TCP' if over_tcp else 'UDP'} within {in_digits(secs)} s"
+        else:
+            text = str(why) or type(why).__name__
+            text = text if response is None else _WORDS.get(text, f"it answers {text}")
+        told.append(f"{str(server).removeprefix('Do53:').partition('@')[0]}: {text}")
+    return told
