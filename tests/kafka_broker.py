@@ -6,10 +6,12 @@ What it has confirmed it keeps while it is down, as a broker with a disk does. R
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import glob
 import json
 import os
+import socket
 import ssl
 import struct
 import subprocess
@@ -80,17 +82,7 @@ class Broker:
         """What stands in the topic, in order in each part of it, once that is enough; the keys are held against the records."""
         import time
 
-        from confluent_kafka import Consumer
-
-        reader = Consumer(
-            {
-                "bootstrap.servers": self.at,
-                "group.id": "test",
-                "auto.offset.reset": "earliest",
-                "log_level": 0,
-            }
-        )
-        reader.assign(_parts(reader, topic))
+        reader = reader_of(self.at, topic)
         found: list[dict[str, Any]] = []
         until = time.monotonic() + secs
         while not enough(found):
@@ -102,6 +94,17 @@ class Broker:
                 found.append(record)
         reader.close()
         return found
+
+
+def reader_of(at: str, topic: str) -> Any:
+    """A consumer of all of the topic from its beginning."""
+    from confluent_kafka import Consumer
+
+    reader = Consumer(
+        {"bootstrap.servers": at, "group.id": "test", "auto.offset.reset": "earliest", "log_level": 0}
+    )
+    reader.assign(_parts(reader, topic))
+    return reader
 
 
 def _parts(reader: Any, topic: str) -> list[Any]:
@@ -130,6 +133,38 @@ class Front:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
+
+
+class Way:
+    """A plain way to a broker, by a port of its own, in a process that can be killed and started again."""
+
+    def __init__(self, to: int) -> None:
+        self._to = to
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+
+    def start(self) -> None:
+        command = [sys.executable, __file__, str(self._to), str(self.port)]
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+async def passed_on(to: int, port: int) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server, on = await asyncio.open_connection("127.0.0.1", to)
+        with contextlib.suppress(OSError):
+            await asyncio.gather(_pass(reader, on), _pass(server, writer))
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", port)
+    print("up", flush=True)
+    await listening.serve_forever()
 
 
 class Door:
@@ -234,7 +269,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
+    if len(sys.argv) == 3:
+        asyncio.run(passed_on(int(sys.argv[1]), int(sys.argv[2])))
+    elif sys.argv[1:]:
         asyncio.run(Door(int(sys.argv[1]), sys.argv[4]).stand(sys.argv[2], sys.argv[3]))
     else:
         main()

@@ -291,7 +291,10 @@ def test_a_machine_that_needs_no_model_is_well_without_one(tmp_path: Path) -> No
     names = {one["name"] for one in json.loads(well.stdout)["checks"]}
     assert "store" in names
     assert not {name for name in names if name.startswith(("model", "extra"))}
-    assert (wrong.returncode, "there are extras, registry, model, database, tools" in wrong.stderr) == (
+    assert (
+        wrong.returncode,
+        "there are extras, registry, audit, model, database, tools" in wrong.stderr,
+    ) == (
         2,
         True,
     )

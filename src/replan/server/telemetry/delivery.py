@@ -14,7 +14,8 @@ from replan.core.words import in_digits
 from replan.errors import StoreError
 from replan.ports import MOST_BEHIND, ConsumerState
 
-_LOOK_SECS = 5.0
+_LOOK_SECS, _LOOK_SHARE = 2.0, 20
+"""Between two looks, or longer where a look takes long."""
 
 
 class Deliveries(Collector):
@@ -27,9 +28,10 @@ class Deliveries(Collector):
     async def keep_up(self) -> None:
         """Look now and then, until it is cancelled."""
         while True:
+            since = time.monotonic()
             with contextlib.suppress(StoreError):  # said by the check of the store
                 self._known = {state.name: state for state in await self._look()}
-            await asyncio.sleep(_LOOK_SECS)
+            await asyncio.sleep(max(_LOOK_SECS, _LOOK_SHARE * (time.monotonic() - since)))
 
     def stands(self, name: str) -> Callable[[], Awaitable[str]]:
         """How one stands. That it takes nothing makes nothing unready: what it has not got is kept for it."""
