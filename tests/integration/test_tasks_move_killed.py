@@ -18,6 +18,7 @@ from cli_process import replan as command
 from replan import Replan, tool
 from replan.config import Settings
 from replan.core.events import CancelRequested, ForkMade, TaskForked
+from replan.core.state.task import ENDED
 from replan.errors import InputError, StaleWriter, TaskGivenAway, TaskNotFound, TaskShared
 from replan.wiring import open_store
 
@@ -107,6 +108,43 @@ async def test_what_a_whole_file_has_is_driven_by_nobody_until_it_is_finished(
         with pytest.raises(TaskNotFound):
             await replan.finish_export(["three"], pieces(data))
     assert SENT == ["one", "two"]
+
+
+@pytest.mark.parametrize("said", ["yes", "no"])
+async def test_what_a_person_has_said_before_it_goes_is_heard_where_it_comes_to(
+    databases: tuple[Any, Any], said: str
+) -> None:
+    SENT.clear()
+    await waiting(databases[0], "t")
+    async with opened(databases[0]) as replan:
+        (asked,) = (await replan.result("t")).waiting_for
+        await (replan.approve if said == "yes" else replan.reject)("t", asked.id)
+        async with replan.export_tasks(["t"], move=True) as given:
+            data = b"".join([piece async for piece in given])
+        with pytest.raises(TaskNotFound):
+            await replan.summary("t")
+    async with opened(databases[1]) as replan:
+        (made,) = await replan.import_tasks(pieces(data))
+        assert made.status == (await replan.summary("t")).status == "waiting"  # and answered, as it was
+        result = await replan.resume("t")
+        assert result.status in ENDED
+    assert (["t"] if said == "yes" else []) == SENT
+
+
+async def test_what_could_be_imported_nowhere_is_given_to_no_file(tmp_path: Path) -> None:
+    db = tmp_path / "from.db"
+    await waiting(db, "t")
+    with sqlite3.connect(db) as raw:
+        raw.execute("UPDATE event SET data = replace(data, 'plan', 'plom') WHERE seq > 1")
+    raw.close()
+    made = command("tasks", "export", "t", "--move", "-o", "f.tar", "--db", "from.db", cwd=tmp_path)
+    assert made.returncode != 0
+    assert "the tasks are still here: no database would take in" in " ".join(made.stderr.split())
+    assert not (tmp_path / "f.tar").exists()
+    store = open_store(db, Settings())
+    assert not (await store.summary("t")).given_away
+    await store.release(await store.claim("t"))
+    await store.aclose()
 
 
 async def test_what_was_given_away_to_a_file_that_is_lost_comes_back(databases: tuple[Any, Any]) -> None:

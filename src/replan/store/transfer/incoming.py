@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
-from collections.abc import AsyncIterable, Callable, Iterator
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
 from typing import IO, NamedTuple, Protocol
 
 from replan.beside import beside
@@ -11,7 +12,7 @@ from replan.core.events import Record, TaskSubmitted
 from replan.core.limits.needs import work_of
 from replan.core.state.task import ENDED
 from replan.errors import InputError, SealedElsewhere, TaskGivenAway, TaskNotFound
-from replan.ports import Admission, Movable, Store, StoredRow
+from replan.ports import Admission, Content, Movable, Store, StoredRow
 from replan.store.rows import records_of
 from replan.store.transfer.framing import Cut, Unframed
 from replan.store.transfer.log_check import LogCheck, row_of
@@ -67,7 +68,7 @@ async def taken_in(
     also what came in or was given away before, and is gone (`Movable.admit`)."""
     with tempfile.TemporaryFile("w+b", prefix="replan-import-") as spool:
         files = Unframed(stream)
-        incoming, digest = await _read(store, files, spool)
+        incoming, digest = await _read(store.keep, files, spool)
         for one in incoming:
             if isinstance(one.check.first, TaskSubmitted) and in_clear(one.check.first):
                 raise InputError(
@@ -183,7 +184,7 @@ class _Incoming:
         return Admission(
             task.stored(task.sealed_by if elsewhere else None),
             self.rows,
-            task.status,
+            self.check.left,
             ended,
             root.description,
             work_of(settings),
@@ -194,7 +195,25 @@ class _Incoming:
         )
 
 
-async def _read(store: Target, files: Unframed, spool: IO[bytes]) -> tuple[list[_Incoming], str]:
+async def check_readable(stream: AsyncIterable[bytes]) -> None:
+    """`InputError` says why no import would take the file in, into whatever store."""
+    with tempfile.TemporaryFile("w+b", prefix="replan-export-") as spool:
+        incoming, _ = await _read(_only_looked_at, Unframed(stream), spool)
+        for one in incoming:
+            one.admission(one.task.sealed_by or "")
+
+
+async def _only_looked_at(pieces: AsyncIterable[bytes]) -> Content:
+    hashed, size = hashlib.sha256(), 0
+    async for piece in pieces:
+        hashed.update(piece)
+        size += len(piece)
+    return Content(hashed.hexdigest(), size)
+
+
+async def _read(
+    keep: Callable[[AsyncIterable[bytes]], Awaitable[Content]], files: Unframed, spool: IO[bytes]
+) -> tuple[list[_Incoming], str]:
     manifest = await _manifest(files)
     by_id: dict[str, _Incoming] = {}
     for task in manifest.tasks:
@@ -217,7 +236,7 @@ async def _read(store: Target, files: Unframed, spool: IO[bytes]) -> tuple[list[
                 raise InputError(
                     f"it is damaged: {name!r} has {size:,} bytes, and its manifest says otherwise"
                 )
-            kept = await store.keep(files.body(size))
+            kept = await keep(files.body(size))
             if kept.digest != artifact[1]:
                 raise InputError(f"{name!r} is not what its name says: its SHA-256 is {kept.digest}")
         else:
@@ -254,7 +273,7 @@ async def _found(store: Target, one: _Incoming, own_mark: str) -> Imported:
     try:
         here = await store.stored(task_id)
     except TaskNotFound:
-        return Imported(task_id, one.task.status, new=True)
+        return Imported(task_id, one.check.left, new=True)
     rows = await _rows_beside(store, one)
     # What a family has taken is no part of a history: it may have gone on.
     alike = [each._replace(artifacts=(), taken=()) for each in (here, wanted)]

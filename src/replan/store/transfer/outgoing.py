@@ -23,7 +23,9 @@ from replan.errors import (
 from replan.ports import Claim, Movable, Store, StoredRow, StoredTask
 from replan.store.transfer.framing import Frames
 from replan.store.transfer.incoming import read_through
-from replan.store.transfer.manifest import MANIFEST, Manifest, MovedArtifact, MovedTask, ending, seal_mark
+from replan.store.transfer.looking_through import come_to, marked
+from replan.store.transfer.manifest import MANIFEST, Manifest, MovedArtifact, MovedTask, ending
+from replan.store.transfer.rereading import Rereading
 
 _FILE_BYTES = 4 << 20
 """A file of rows is closed when it has so many."""
@@ -203,7 +205,7 @@ async def _tasks(
             task_id=task_id,
             request=stored.request,
             created=stored.created,
-            status=summary.status,
+            status=await come_to(store, summary),
             last_seq=summary.last_seq,
             artifacts=artifacts,
             parent=stored.parent,
@@ -214,54 +216,25 @@ async def _tasks(
             sealed_by=stored.sealed_by,
         )
         tasks.append((stored, moved))
-    return await _marked(store, tasks)
-
-
-async def _marked(
-    store: Source, tasks: list[tuple[StoredTask, MovedTask]]
-) -> list[tuple[StoredTask, MovedTask]]:
-    """With the mark of this store on those that may have calls with secrets in them, and on their families."""
-    roots: dict[str, str] = {}
-    secret: set[str] = set()
-    for stored, moved in tasks:
-        root = roots[moved.task_id] = roots[stored.parent] if stored.parent is not None else moved.task_id
-        if root not in secret and await _may_hold_secrets(store, moved):
-            secret.add(root)
-    if not secret:
-        return tasks
-    mark = seal_mark(await store.seal_key())
-    return [
-        (
-            stored,
-            moved.model_copy(update={"sealed_by": moved.sealed_by or mark})
-            if roots[moved.task_id] in secret
-            else moved,
-        )
-        for stored, moved in tasks
-    ]
-
-
-async def _may_hold_secrets(store: Source, moved: MovedTask) -> bool:
-    after = 0
-    while rows := await store.rows(moved.task_id, after):
-        if any('"masked":true' in row.data or '"secrets":{' in row.data for row in rows):
-            return True
-        after = rows[-1].seq
-    return False
+    return await marked(store, tasks)
 
 
 async def _written(
     store: Source, tasks: Sequence[tuple[StoredTask, MovedTask]], moving: _Moving | None
 ) -> AsyncIterator[bytes]:
     """The file; `InputError` where a task goes meanwhile, and no end is written: nobody takes what there is for whole."""
+    reread = Rereading() if moving is not None else None
     try:
-        async for piece in _pieces(store, tasks, moving):
+        async for piece in _pieces(store, tasks, moving, reread):
             yield piece
     except TaskNotFound as error:
         raise InputError(
             f"{some(await _gone(store, tasks), 3)}: removed while exported (by `tasks delete`, `tasks prune` or retention): the file is not "
             "whole, export the others again"
         ) from error
+    finally:
+        if reread is not None:
+            await reread.aclose()
 
 
 async def _gone(store: Source, tasks: Sequence[tuple[StoredTask, MovedTask]]) -> list[str]:
@@ -277,9 +250,33 @@ async def _gone(store: Source, tasks: Sequence[tuple[StoredTask, MovedTask]]) ->
 
 
 async def _pieces(
-    store: Source, tasks: Sequence[tuple[StoredTask, MovedTask]], moving: _Moving | None
+    store: Source,
+    tasks: Sequence[tuple[StoredTask, MovedTask]],
+    moving: _Moving | None,
+    reread: Rereading | None,
 ) -> AsyncIterator[bytes]:
     frames = Frames()
+    async for piece in _all_but_the_end(store, tasks, frames):
+        if reread is not None:
+            await reread.take(piece)
+        yield piece
+    end = ending(frames.count, frames.digest)
+    if moving is not None and reread is not None:  # nobody has a whole file before
+        await reread.take(b"".join(end))
+        await reread.done()
+        await moving.mark([moved for _, moved in tasks], frames.digest)
+    else:
+        for task_id in await _gone(store, tasks):
+            raise TaskNotFound(task_id)
+    for piece in end:
+        yield piece
+    if moving is not None:
+        moving.whole = True
+
+
+async def _all_but_the_end(
+    store: Source, tasks: Sequence[tuple[StoredTask, MovedTask]], frames: Frames
+) -> AsyncIterator[bytes]:
     manifest = Manifest(replan=version("replan"), tasks=tuple(moved for _, moved in tasks))
     yield frames.file(MANIFEST, _json(manifest))
     for number, (_, moved) in enumerate(tasks, 1):
@@ -297,16 +294,6 @@ async def _pieces(
             async for piece in store.pieces(moved.task_id, name):
                 yield frames.body(piece)
             yield frames.tail(content.size)
-    if moving is not None:  # nobody has a whole file before
-        await moving.mark([moved for _, moved in tasks], frames.digest)
-    else:
-        for task_id in await _gone(store, tasks):
-            raise TaskNotFound(task_id)
-    last, after = ending(frames.count, frames.digest)
-    yield last
-    yield after
-    if moving is not None:
-        moving.whole = True
 
 
 async def _logs(store: Source, moved: MovedTask) -> AsyncIterator[bytes]:
