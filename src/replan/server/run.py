@@ -132,10 +132,12 @@ def _settings(settings: Settings, host: str | None, port: int | None, grpc_port:
 async def _http(shared: Shared) -> AsyncIterator[str]:
     from replan.server.http.app import make_app
     from replan.server.http.serving import listening
+    from replan.server.interop import mount
     from replan.server.mcp.mounted import Mounted
 
     app, mounted, server = make_app(shared), Mounted(shared), shared.settings.server
     mounted.mount(app)
+    mount(app, shared)
     async with mounted.running(), listening(app, shared, server.host, server.port) as number:
         yield f"http://{_at(server.host)}:{number}"
 

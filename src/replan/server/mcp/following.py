@@ -20,16 +20,11 @@ from replan.server.mcp.outcomes import outcome_of
 from replan.server.mcp.story import Story
 from replan.server.shared import Shared
 from replan.server.streams.hub import Watcher
+from replan.server.told import BY_ITSELF, MAY_STAND
 
-_LOOK = frozenset(
-    {"approval_requested", "approval_resolved", "question_asked", "question_answered", "task_waiting"}
-)
-"""Events after which it may wait for others than before."""
 _OFTEN = frozenset({"step_progress", "progress_update"})
 """What a tool may report many times a second."""
 _QUIET_SECS = 0.1
-_BY_ITSELF = frozenset({"time"})
-"""Waits of a task that end without anybody."""
 
 
 class Asker(Protocol):
@@ -125,7 +120,7 @@ class Following:
         if task.status != "waiting":
             return False
         asked = self._asker.wants(await self._waits()) if self._asker is not None else []
-        return not asked and not {one.kind for one in task.waiting_for} <= _BY_ITSELF
+        return not asked and not {one.kind for one in task.waiting_for} <= BY_ITSELF
 
     async def _tell_what_came(self, watcher: Watcher) -> None:
         """Tell the events up to how it was seen to stand."""
@@ -135,7 +130,7 @@ class Following:
     async def _until_it_may_wait(self, watcher: Watcher) -> bool:
         """Tell its progress until it may have come to stand still. False: the process is about to end."""
         while (events := await self._news(watcher)) is not None:
-            if any(event["type"] in _LOOK for event in events):
+            if any(event["type"] in MAY_STAND for event in events):
                 return True
         return not self._here.hub.stopped
 

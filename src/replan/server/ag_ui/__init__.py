@@ -1,0 +1,1 @@
+"""Tasks as runs of AG-UI: a reading of the log in that protocol's events."""

@@ -1,0 +1,130 @@
+"""`POST /ag-ui`: a run of AG-UI is a task, or the answer to what one waits for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, TypeVar
+
+from ag_ui.core import BaseEvent, ResumeEntry, RunAgentInput
+from ag_ui.encoder import EventEncoder
+from fastapi import FastAPI
+from pydantic import BaseModel, ValidationError
+from starlette.responses import Response, StreamingResponse
+
+from replan.core.state.task import ENDED
+from replan.errors import InputError
+from replan.run.access.callers import reader
+from replan.run.access.requests import ApprovalAnswer, QuestionAnswer, SubmitRequest
+from replan.server.ag_ui.story import Story
+from replan.server.http.calls import Call, calls_about, credentials_of
+from replan.server.streams.sse import BEAT
+from replan.server.told import events_until_it_stands
+
+PATH = "/ag-ui"
+router = calls_about("ag-ui", prefix="", listed=False)
+M = TypeVar("M", bound=BaseModel)
+_NO_STORE = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+def mount(app: FastAPI) -> None:
+    app.router.routes.extend(router.routes)
+
+
+@router.post(PATH)
+async def run(call: Call, body: dict[str, Any]) -> Response:
+    """Begin a task, or answer one and go on with it; its events until it stands still. The same `runId` is the same run."""
+    asked = _read(RunAgentInput, body, "the run")
+    if asked.resume:
+        task_id, after = await _answered(call, asked.resume)
+    else:
+        request = _request_of(asked)
+        key = f"ag-ui:{asked.run_id}"
+        made = await call.cases.submit(call.caller, request, idempotency_key=key[:200])
+        task_id, after = made.task_id, 0
+    story = Story(asked.thread_id, asked.run_id, task_id)
+    return StreamingResponse(_told(call, story, task_id, after), 200, _NO_STORE, "text/event-stream")
+
+
+async def _told(call: Call, story: Story, task_id: str, after: int) -> AsyncIterator[bytes]:
+    cases, caller, encoder = call.cases, reader(call.caller), EventEncoder()
+
+    def sse(event: BaseEvent) -> bytes:
+        frame: str = encoder.encode(event)
+        return frame.encode()
+
+    for one in story.begins(await cases.task(caller, task_id)):
+        yield sse(one)
+    plan: Any = None
+    async for events in events_until_it_stands(call.shared, caller, credentials_of(call), task_id, after):
+        parts: list[bytes] = []
+        for event in events:
+            parts += map(sse, story.after(event))
+            if (brought := story.plan_of(event)) is not None:
+                plan = brought
+                parts.append(sse(story.state(await cases.task(caller, task_id), plan)))
+        yield b"".join(parts) or BEAT
+    task = await cases.task(caller, task_id)
+    state = story.state(task, plan)
+    if task.status in ENDED:
+        last = story.ends(await cases.result(caller, task_id), state)
+    elif waiting := await cases.waits(caller, task_id):
+        last = story.waits(waiting, state)
+    elif task.waiting_for:
+        last = story.breaks_off(task.waiting_for[0].text, task.waiting_for[0].kind)
+    else:
+        last = story.breaks_off(
+            "the service is about to end; the task goes on: send the run again", "leaving"
+        )
+    yield b"".join(map(sse, last))
+
+
+def _request_of(asked: RunAgentInput) -> SubmitRequest:
+    """The task that a run asks for: the last words of its user, in the session of its thread."""
+    said = next((one for one in reversed(asked.messages) if one.role == "user"), None)
+    text = "" if said is None else _text_of(said.content)
+    if not text:
+        raise InputError("messages: the last message of the user has no text; it is the task")
+    props = asked.forwarded_props if isinstance(asked.forwarded_props, dict) else {}
+    given: dict[str, Any] = {
+        "task_description": text,
+        "context": {"session_id": asked.thread_id} if asked.thread_id else {},
+        **{name: props[name] for name in ("metadata", "options") if name in props},
+    }
+    return _read(SubmitRequest, given, "forwardedProps")
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.text for part in content if getattr(part, "type", "") == "text")
+
+
+async def _answered(call: Call, answers: list[ResumeEntry]) -> tuple[str, int]:
+    """Hand on what was answered; the task that goes on, and after which event."""
+    tasks = {one.interrupt_id.rpartition("/")[0] for one in answers}
+    if len(tasks) != 1 or not (task_id := tasks.pop()):
+        raise InputError("resume: answer interrupts of one run at a time, by the ids that it ended with")
+    cases, caller = call.cases, call.caller
+    before = (await cases.task(reader(caller), task_id)).last_seq
+    asked = {one.waiting_for.id: one for one in await cases.waits(reader(caller), task_id)}
+    for one in answers:
+        name = one.interrupt_id.rpartition("/")[2]
+        payload = one.payload if isinstance(one.payload, dict) else {}
+        if name in asked and asked[name].waiting_for.kind == "approval":
+            if one.status == "cancelled":
+                payload = {"approved": False, "reason": str(payload.get("reason", ""))}
+            await cases.approve(caller, task_id, name, _read(ApprovalAnswer, payload, "resume.payload"))
+        elif one.status == "cancelled":
+            await cases.cancel(caller, task_id, "its question was left unanswered")
+        else:
+            await cases.answer(caller, task_id, name, _read(QuestionAnswer, payload, "resume.payload"))
+    return task_id, before
+
+
+def _read(model: type[M], given: Any, where: str) -> M:
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part)[:100] for part in first["loc"])
+        raise InputError(f"{where}.{place}: {first['msg']}") from None
