@@ -37,6 +37,7 @@ EXTRAS = {
     "opentelemetry-exporter-otlp-proto-http": "opentelemetry.exporter",
     "googleapis-common-protos": "google.rpc",
     "confluent-kafka": "confluent_kafka",
+    "a2a-sdk": "a2a",
     "ag-ui-protocol": "ag_ui",
 }
 """What the extras install, and the module of each."""

@@ -78,6 +78,8 @@ class Server(Section):
     """Names that callers may know it by (`Host`), `*.example.com` for all below one; unset: loopback's with `off`, else any."""
     cors_origins: Texts = ()
     """Origins whose pages may call it from a browser."""
+    a2a: bool = False
+    """Tasks for other agents over A2A: an agent card, and `/a2a`."""
     ag_ui: bool = False
     """Tasks as runs of AG-UI, at `/ag-ui`."""
 

@@ -21,6 +21,12 @@ def mount(app: FastAPI, shared: Shared) -> None:
         except ImportError as error:
             raise _lacking("ag_ui", "ag-ui", error) from None
         runs.mount(app)
+    if server.a2a:
+        try:
+            from replan.server.a2a import mounted
+        except ImportError as error:
+            raise _lacking("a2a", "a2a", error) from None
+        mounted.mount(app, shared)
 
 
 def _lacking(key: str, extra: str, error: ImportError) -> ConfigError:

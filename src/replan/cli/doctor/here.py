@@ -36,6 +36,7 @@ def extras() -> Iterator[Finding]:
         ("serve", ("fastapi", "grpc", "prometheus_client", "structlog"), "the service"),
         ("workers", ("psycopg", "procrastinate"), "tasks that workers take"),
         ("kafka", ("confluent_kafka",), "audit records to Kafka"),
+        ("a2a", ("a2a",), "tasks for other agents over A2A"),
         ("ag-ui", ("ag_ui",), "runs of AG-UI"),
     ):
         missing = [module for module in modules if not _installed(module)]

@@ -26,7 +26,7 @@ _LEAST_COMPRESSED = 1024
 _AT_ONCE = 65_536
 """Bytes that are compressed in the event loop."""
 MOST_BODY_BYTES = 2_097_152
-PATIENT = ("/events", "/result", "/mcp", "/ag-ui")
+PATIENT = ("/events", "/result", "/mcp", "/ag-ui", "/a2a")
 """How addresses end whose calls have a limit of their own."""
 
 
