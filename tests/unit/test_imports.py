@@ -255,6 +255,7 @@ print(done.output)
     ("arguments", "code", "says"),
     [
         (["run", "x", "--tools", "tools.py"], 2, ("replan[local]",)),
+        (["outbox", "kafka"], 2, ("replan[kafka]",)),
         (["run", "x", "--tools", "tools.py", "--model", "local"], 2, ("replan[local]",)),
         (["run", "x", "--tools", "tools.py", "--model", "openai:m"], 2, ("replan[models]",)),
         (

@@ -96,6 +96,9 @@ class KafkaAudit:
     async def deliver(self, records: Sequence[Record]) -> None:
         stop = threading.Event()
         sending = asyncio.create_task(asyncio.to_thread(self._deliver, records, stop))
+        sending.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # of one that nobody waits for
         try:
             await asyncio.shield(sending)
         except asyncio.CancelledError:
