@@ -18,6 +18,7 @@ from replan.server.http.calls import credentials_of
 from replan.server.http.problems import Refused
 from replan.server.problems import LEAVING, Problem
 from replan.server.shared import Shared
+from replan.server.streams.sse import CutOffWhenStuck
 
 
 class _Contexts:
@@ -44,7 +45,7 @@ def mount(app: FastAPI, here: Shared) -> None:
         credentials = credentials_of(request)
         request.scope[WHO] = Who(await here.signed(credentials), credentials)
         made: Response = await dispatcher.handle_requests(request)
-        return made
+        return CutOffWhenStuck(made, here.sending)
 
     app.router.routes += [
         Route(CARD_PATH, card, methods=["GET"], name="agent_card"),

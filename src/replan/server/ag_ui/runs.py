@@ -17,7 +17,7 @@ from replan.run.access.callers import reader
 from replan.run.access.requests import ApprovalAnswer, QuestionAnswer, SubmitRequest
 from replan.server.ag_ui.story import Story
 from replan.server.http.calls import Call, calls_about, credentials_of
-from replan.server.streams.sse import BEAT
+from replan.server.streams.sse import BEAT, CutOffWhenStuck
 from replan.server.told import events_until_it_stands
 
 PATH = "/ag-ui"
@@ -42,7 +42,8 @@ async def run(call: Call, body: dict[str, Any]) -> Response:
         made = await call.cases.submit(call.caller, request, idempotency_key=key[:200])
         task_id, after = made.task_id, 0
     story = Story(asked.thread_id, asked.run_id, task_id)
-    return StreamingResponse(_told(call, story, task_id, after), 200, _NO_STORE, "text/event-stream")
+    stream = StreamingResponse(_told(call, story, task_id, after), 200, _NO_STORE, "text/event-stream")
+    return CutOffWhenStuck(stream, call.shared.sending)
 
 
 async def _told(call: Call, story: Story, task_id: str, after: int) -> AsyncIterator[bytes]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import to_json
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from replan.core.events import LlmToken, Record
 from replan.run.access.shown import Showing, shown
@@ -75,6 +75,25 @@ class EventStream(Response):
             finally:
                 gone.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class CutOffWhenStuck(Response):
+    """An answer that is made elsewhere, whose reader is cut off once it has taken nothing for too long."""
+
+    def __init__(self, answer: Response, sending: Sending) -> None:
+        super().__init__(None, answer.status_code)
+        self._answer = answer
+        self._sending = sending
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._sending.of(scope.get("replan.abort")) as clock:
+
+            async def timed(message: Message) -> None:
+                clock.began()
+                await send(message)
+                clock.ended()
+
+            await self._answer(scope, receive, timed)
 
 
 async def send_in_pieces(send: Send, data: bytes, clock: Clock) -> None:
