@@ -183,6 +183,14 @@ class TooMany(ReplanError):
         self.retry_after = retry_after
 
 
+class Overtaken(ReplanError):
+    """Another process has let in a task of the tenant since it was counted what that may still do: count again."""
+
+    def __init__(self, seen: int) -> None:
+        super().__init__("another process has let in a task of the tenant meanwhile")
+        self.seen = seen
+
+
 class Unavailable(ReplanError):
     """Something that the service stands on does not answer now; `retry_after`: in so many seconds it may be tried again."""
 

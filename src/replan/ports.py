@@ -477,11 +477,24 @@ class Redaction(Protocol):
         ...
 
 
+class Counted(NamedTuple):
+    """Leave to store a task of a tenant, as long as no other process has stored one by a later count."""
+
+    tenant: str
+    seen: int
+    """How many had been let in when it was counted what the tenant may still do."""
+
+
 class EventLog(Protocol):
     """The append-only log of every task. Raises `StoreError` and its kinds."""
 
-    async def create(self, task_id: str, event: TaskSubmitted, ts: float) -> bool:
-        """Store a new task; True if it was new, False if the same request was there, else `TaskExists`."""
+    async def create(
+        self, task_id: str, event: TaskSubmitted, ts: float, *, turn: Counted | None = None
+    ) -> bool:
+        """Store a new task; True if it was new, False if the same request was there, else `TaskExists`.
+
+        `turn`: of a tenant with limits; `Overtaken`, and nothing is stored, where it does not hold any more.
+        """
         ...
 
     async def claim(self, task_id: str, *, steal: bool = False) -> Claim:
@@ -565,6 +578,10 @@ class TaskIndex(Protocol):
         """`tenant`: of that one alone; None: of all. `before`: those that are older than this task, which has to be of that tenant."""
         ...
 
+    async def let_in(self, tenant: str) -> int:
+        """How many tasks of the tenant were stored with a `Counted`."""
+        ...
+
     async def count_tasks(self, tenant: str | None = None, *, unfinished: bool = False) -> int:
         """How many there are; `unfinished`: of those that have not ended."""
         ...
@@ -611,12 +628,19 @@ class Forks(Protocol):
     """
 
     async def fork(
-        self, task_id: str, event: TaskForked, told: ForkMade, ts: float, *, work: Work | None = None
+        self,
+        task_id: str,
+        event: TaskForked,
+        told: ForkMade,
+        ts: float,
+        *,
+        work: Work | None = None,
+        turn: Counted | None = None,
     ) -> bool:
         """Store a new task that goes on from `event.at` of `event.origin`; `told` goes to the log that it rests on, if that has not
         ended. True if it was new, False if the same fork was there; `InputError` if there is no such event.
 
-        `work`: how it waits for a worker.
+        `work`: how it waits for a worker. `turn`: as of `create`.
         """
         ...
 

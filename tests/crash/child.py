@@ -45,9 +45,9 @@ class KillingStore:
         last = self._kill == (self.writes, "after")
         return lambda *_: die() if last else None
 
-    async def create(self, *args: Any) -> Any:
+    async def create(self, *args: Any, **more: Any) -> Any:
         done = self._count()
-        made = await self._inner.create(*args)
+        made = await self._inner.create(*args, **more)
         done()
         return made
 

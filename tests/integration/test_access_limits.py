@@ -15,8 +15,8 @@ from run_tasks import plan, step, verdict
 from replan.config.sections import Limits
 from replan.core.events import LlmCallCompleted, TaskCompleted, TaskSubmitted
 from replan.core.types import Usage
-from replan.errors import TooMany
-from replan.ports import Price
+from replan.errors import Overtaken, TooMany
+from replan.ports import Counted, Price
 from replan.run.access import requests as r
 from replan.run.access.callers import Caller
 from replan.run.access.tenants.limits import Quotas
@@ -230,3 +230,48 @@ async def test_many_tasks_of_a_day_are_all_counted_whichever_have_ended(tmp_path
                 await store.release(claim)
             time.at += FRESH_SECS
             assert (await spending.today(ANN.tenant)).used.tokens == wanted
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked", "most"),
+    [
+        ({"max_unfinished_tasks": 5}, {}, 5),
+        ({"max_cost_usd_per_day": 2.0, "max_cost_usd_per_task": 0.5}, {}, 4),
+        ({"max_tokens_per_day": 100}, {"max_tokens": 20}, 5),
+    ],
+)
+async def test_services_on_one_store_let_in_no_more_than_one_would(
+    db: str | Path, limits: dict[str, Any], asked: dict[str, Any], most: int
+) -> None:
+    async with limited(db, **limits) as (one, _), limited(db, **limits) as (two, _):
+        request = r.SubmitRequest(
+            task_description="do it", options=r.SubmitOptions(plan=HOLD, evaluation="steps", **asked)
+        )
+        every = [there.cases.submit(ANN, request) for _ in range(20) for there in (one, two)]
+        ends = await asyncio.gather(*every, return_exceptions=True)
+        let_in = [end for end in ends if not isinstance(end, BaseException)]
+        assert len(let_in) == most
+        assert all(isinstance(end, TooMany) for end in ends if isinstance(end, BaseException))
+        for there in (one, two):
+            there.source.let_go.set()
+        await asyncio.gather(*(one.done(made.task_id, ANN) for made in let_in))
+
+
+async def test_a_count_that_another_process_has_overtaken_lets_in_nobody(db: str | Path) -> None:
+    async with world(db) as one, world(db) as two:
+        first, second = (there.replan.service.parts.store for there in (one, two))
+        event = TaskSubmitted(description="x", tenant="acme")
+        by = Counted("acme", await first.let_in("acme"))
+        assert await first.create("a", event, 1.0, turn=by)
+        assert await first.create("b", event, 1.0, turn=by)  # its own do not count against it
+        with pytest.raises(Overtaken):
+            await second.create("c", event, 1.0, turn=by)
+        assert not await second.create("b", event, 1.0, turn=by)  # the same is there
+        assert await second.create("c", event, 1.0, turn=Counted("acme", await second.let_in("acme")))
+        with pytest.raises(Overtaken):
+            await first.create("d", event, 1.0, turn=by)
+        assert await first.create("d", event, 1.0)
+        assert await first.count_tasks("acme") == 4
+        assert await first.create(
+            "e", event.model_copy(update={"tenant": "globex"}), 1.0, turn=Counted("globex", 0)
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from replan.core import events as e
@@ -58,9 +58,15 @@ def records(
 
 
 def fork(
-    db: sqlite3.Connection, task_id: str, event: e.TaskForked, told: e.ForkMade, ts: float, epoch: int
+    db: sqlite3.Connection,
+    task_id: str,
+    event: e.TaskForked,
+    told: e.ForkMade,
+    ts: float,
+    epoch: int,
+    let_in: Callable[[], None],
 ) -> str | None:
-    """Store a fork; the task whose history it rests on, or None if it was there already."""
+    """Store a fork; the task whose history it rests on, or None if it was there already. `let_in` is asked before a new one."""
     request = event.request()
     known = db.execute("SELECT request FROM task WHERE task_id = ?", (task_id,)).fetchone()
     if known is not None:
@@ -91,6 +97,7 @@ def fork(
     (round_,) = db.execute(
         "SELECT round FROM event WHERE task = ? AND seq >= ? ORDER BY seq LIMIT 1", (number, event.at)
     ).fetchone()
+    let_in()
     row = db.execute(
         "INSERT INTO task (task_id, request, status, description, created, epoch, parent, shared, family) "
         "VALUES (?, ?, 'queued', ?, ?, ?, ?, ?, ?)",

@@ -42,6 +42,7 @@ from replan.ports import (
     Appended,
     Claim,
     Content,
+    Counted,
     KeptTask,
     Member,
     NewArtifact,
@@ -59,7 +60,7 @@ from replan.store.outbox import SqliteOutbox
 from replan.store.reader import Reader
 from replan.store.redact import redact
 from replan.store.rows import EventRow, laid
-from replan.store.tenants import listing, picking
+from replan.store.tenants import listing, picking, turns
 from replan.store.tenants.keys import SqliteKeys
 from replan.store.watch import Listener, Watchers
 from replan.store.writer import Writer, translate
@@ -149,9 +150,11 @@ class SqliteStore:
 
     # ── writing ──
 
-    async def create(self, task_id: str, event: e.TaskSubmitted, ts: float) -> bool:
+    async def create(
+        self, task_id: str, event: e.TaskSubmitted, ts: float, *, turn: Counted | None = None
+    ) -> bool:
         request = event.request()
-        data = e.dump(event)
+        data, mine = e.dump(event), self._holders.mine
 
         def work(db: sqlite3.Connection) -> bool:
             known = db.execute("SELECT request FROM task WHERE task_id = ?", (task_id,)).fetchone()
@@ -159,6 +162,7 @@ class SqliteStore:
                 if known[0] == request:
                     return False
                 raise TaskExists(task_id)
+            turns.take(db, turn, mine)
             row = db.execute(
                 "INSERT INTO task (task_id, request, status, description, created, epoch, tenant, session) "
                 "VALUES (?, ?, 'queued', ?, ?, ?, ?, ?)",
@@ -382,12 +386,21 @@ class SqliteStore:
     # ── forks ──
 
     async def fork(
-        self, task_id: str, event: e.TaskForked, told: e.ForkMade, ts: float, *, work: Work | None = None
+        self,
+        task_id: str,
+        event: e.TaskForked,
+        told: e.ForkMade,
+        ts: float,
+        *,
+        work: Work | None = None,
+        turn: Counted | None = None,
     ) -> bool:
-        epoch = secrets.randbits(moving.EPOCH_BITS)
-        rests_on: str | None = await self._writer.submit(
-            lambda db: forks.fork(db, task_id, event, told, ts, epoch), large=True
-        )
+        epoch, mine = secrets.randbits(moving.EPOCH_BITS), self._holders.mine
+
+        def stored(db: sqlite3.Connection) -> str | None:
+            return forks.fork(db, task_id, event, told, ts, epoch, lambda: turns.take(db, turn, mine))
+
+        rests_on: str | None = await self._writer.submit(stored, large=True)
         if rests_on is None:
             return False
         self._watchers.changed(rests_on, signal=True)
@@ -463,6 +476,9 @@ class SqliteStore:
             partial(listing.rows, status=status, limit=limit, before=before, tenant=tenant, session=session)
         )
         return list(map(self._summary, found))
+
+    async def let_in(self, tenant: str) -> int:
+        return await self._reader.run(partial(turns.let_in, tenant=tenant))
 
     async def count_tasks(self, tenant: str | None = None, *, unfinished: bool = False) -> int:
         return await self._reader.run(partial(listing.count, tenant=tenant, unfinished=unfinished))

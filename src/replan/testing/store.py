@@ -35,7 +35,18 @@ from replan.errors import (
     TaskShared,
     TaskUnfinished,
 )
-from replan.ports import Appended, Claim, Content, Member, NewArtifact, Redaction, Shared, Taken, TaskSummary
+from replan.ports import (
+    Appended,
+    Claim,
+    Content,
+    Counted,
+    Member,
+    NewArtifact,
+    Redaction,
+    Shared,
+    Taken,
+    TaskSummary,
+)
 
 _PIECE = 1 << 20
 
@@ -91,7 +102,10 @@ class MemoryStore:
         self._tool_names: dict[str, tuple[str, ...]] = {}
         self._tool_stats: dict[ToolKey, ToolStats] = {}
 
-    async def create(self, task_id: str, event: TaskSubmitted, ts: float) -> bool:
+    async def create(
+        self, task_id: str, event: TaskSubmitted, ts: float, *, turn: Counted | None = None
+    ) -> bool:
+        """`turn` always holds: there is no other process."""
         request = event.request()
         if (known := self._tasks.get(task_id)) is not None:
             if known.request != request:
@@ -182,7 +196,14 @@ class MemoryStore:
         return done
 
     async def fork(
-        self, task_id: str, event: TaskForked, told: ForkMade, ts: float, *, work: Work | None = None
+        self,
+        task_id: str,
+        event: TaskForked,
+        told: ForkMade,
+        ts: float,
+        *,
+        work: Work | None = None,
+        turn: Counted | None = None,
     ) -> bool:
         request = event.request()
         if (known := self._tasks.get(task_id)) is not None:
@@ -315,6 +336,9 @@ class MemoryStore:
             and (not session or session == one.session)
         ]
         return found[: max(limit, 0)]
+
+    async def let_in(self, tenant: str) -> int:
+        return 0
 
     async def count_tasks(self, tenant: str | None = None, *, unfinished: bool = False) -> int:
         summaries = map(self._summary, self._tasks)

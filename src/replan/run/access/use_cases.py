@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 from pydantic import SecretStr
 
@@ -16,6 +16,7 @@ from replan.errors import (
     InputError,
     NotAllowed,
     NotBuilt,
+    Overtaken,
     TaskExists,
     TaskNotDone,
     TaskNotFound,
@@ -39,7 +40,7 @@ from replan.run.access.requests import (
     SubmitRequest,
 )
 from replan.run.access.states import States
-from replan.run.access.tenants.limits import Quotas
+from replan.run.access.tenants.limits import Leave, Quotas
 from replan.run.access.views import (
     OutputPiece,
     Page,
@@ -63,6 +64,8 @@ MOST_AT_ONCE = 500
 """Rows of a page."""
 MOST_WAIT_SECS = 300.0
 RETRY_AFTER_SECS = 2.0
+MOST_OVERTAKEN = 20
+"""So often is counted again before a task of a tenant is let in."""
 
 
 class UseCases:
@@ -90,21 +93,22 @@ class UseCases:
         if request.dry_run:
             raise InputError("dry_run plans and stores nothing: it is answered by `preview`")
         request = await submitting.named(caller, request, idempotency_key, self._has(caller))
-        async with (
-            self._queue(caller, request.task_id),
-            self._room(caller, request.task_id, request.options) as options,
-        ):
-            if options is not request.options:
-                request = request.model_copy(update={"options": options})
-            wanted = await self._wanted(caller, request)
+
+        async def store(leave: Leave) -> tuple[str, bool]:
+            asked = request
+            if leave.options is not request.options:
+                asked = request.model_copy(update={"options": leave.options})
+            wanted = (await self._wanted(caller, asked))._replace(turn=leave.turn)
             if caller.traceparent:
                 wanted = wanted._replace(settings={**wanted.settings, TRACE: caller.traceparent})
-            try:
-                task_id, new = await self._driver.submit(wanted)
-            except TaskExists:
-                if idempotency_key is None:
-                    raise
-                raise TaskExists(str(request.task_id), idempotency_key) from None
+            return await self._driver.submit(wanted)
+
+        try:
+            task_id, new = await self._let_in(caller, request.task_id, request.options, store)
+        except TaskExists:
+            if idempotency_key is None:
+                raise
+            raise TaskExists(str(request.task_id), idempotency_key) from None
         if new:  # as it was stored just now
             return Submitted(task_id=task_id, status="queued", new=True)
         summary = await self._service.parts.store.summary(task_id)
@@ -124,11 +128,12 @@ class UseCases:
         task_id = await self._name(caller, task_id, "run")
         name = await submitting.chosen_name(caller, request.task_id, self._has(caller))
         request = request.model_copy(update={"task_id": name})
-        async with (
-            self._queue(caller, request.task_id),
-            self._room(caller, request.task_id, request.options) as options,
-        ):
-            forked, new = await self._driver.fork(task_id, acting.forking(request, caller.who), options)
+        wanted = acting.forking(request, caller.who)
+
+        def store(leave: Leave) -> Awaitable[tuple[str, bool]]:
+            return self._driver.fork(task_id, wanted._replace(turn=leave.turn), leave.options)
+
+        forked, new = await self._let_in(caller, request.task_id, request.options, store)
         summary = await self._service.parts.store.summary(forked)
         return Submitted(task_id=forked, status=summary.status, new=new)
 
@@ -365,18 +370,39 @@ class UseCases:
                 raise
             return known
 
+    async def _let_in(
+        self,
+        caller: Caller,
+        task_id: str | None,
+        options: SubmitOptions,
+        store: Callable[[Leave], Awaitable[tuple[str, bool]]],
+    ) -> tuple[str, bool]:
+        """Store a task that there is room for; counted once more where another process has let in one of the tenant meanwhile."""
+        overtaken: int | None = None
+        async with self._queue(caller, task_id):
+            for _ in range(MOST_OVERTAKEN):
+                try:
+                    async with self._room(caller, task_id, options, overtaken) as leave:
+                        return await store(leave)
+                except Overtaken as error:
+                    overtaken = error.seen
+        raise TooMany(
+            "other processes let in tasks of the tenant faster than they are counted: try again later",
+            retry_after=RETRY_AFTER_SECS,
+        )
+
     @contextlib.asynccontextmanager
     async def _room(
-        self, caller: Caller, task_id: str | None, options: SubmitOptions
-    ) -> AsyncIterator[SubmitOptions]:
+        self, caller: Caller, task_id: str | None, options: SubmitOptions, overtaken: int | None
+    ) -> AsyncIterator[Leave]:
         """A place for a task more in what the tenant may use, and the options within that. One that is there has its place."""
         if self._quotas is None or not await self._quotas.bind(caller.tenant):
-            yield options
+            yield Leave(options)
         elif await self._is_there(caller, task_id):
-            yield await self._quotas.within(caller.tenant, options)
+            yield Leave(await self._quotas.within(caller.tenant, options))
         else:
-            async with self._quotas.place(caller.tenant, options) as lowered:
-                yield lowered
+            async with self._quotas.place(caller.tenant, options, overtaken) as leave:
+                yield leave
 
     @contextlib.asynccontextmanager
     async def _queue(self, caller: Caller, task_id: str | None) -> AsyncIterator[None]:

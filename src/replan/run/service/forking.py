@@ -34,6 +34,7 @@ from replan.core.state.task import State, TaskName
 from replan.core.types import JsonObject
 from replan.core.words import beginning, text_of
 from replan.errors import InputError
+from replan.ports import Counted
 from replan.run.service.people.interventions import checked_hint
 from replan.run.service.submission import json_size
 from replan.run.session.dependencies import Parts
@@ -58,6 +59,8 @@ class Forking(NamedTuple):
     settings: JsonObject | None = None
     reason: str = ""
     by: str = ""
+    turn: Counted | None = None
+    """Of a tenant with limits."""
 
 
 async def place_of(parts: Parts, origin: str, wanted: Forking) -> tuple[int, State]:
@@ -106,7 +109,7 @@ async def fork(
     event = await hidden(parts, origin, event)
     told = ForkMade(fork=task_id, at=at, by=event.by, reason=event.reason)
     now = parts.clock.now()
-    new = await parts.store.fork(task_id, event, told, now, work=work)
+    new = await parts.store.fork(task_id, event, told, now, work=work, turn=wanted.turn)
     if new and work is None:
         parts.given.pass_on(state.name, TaskName(task_id, now))
     return task_id, new

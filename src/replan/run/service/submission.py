@@ -15,6 +15,7 @@ from replan.core.kinds.workflow import UsedWorkflow
 from replan.core.limits.policy import Policy
 from replan.core.types import JsonObject
 from replan.errors import InputError
+from replan.ports import Counted
 
 MAX_DESCRIPTION = 200_000
 MAX_METADATA_BYTES = 1_000_000
@@ -42,6 +43,8 @@ class Submission(NamedTuple):
     slots: JsonObject = {}
     used: UsedWorkflow | None = None
     """What its plan was built from."""
+    turn: Counted | None = None
+    """Of a tenant with limits."""
 
 
 def built(wanted: Submission, known: Known) -> Submission:

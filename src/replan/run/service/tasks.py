@@ -87,7 +87,7 @@ class Service:
         new = False
         try:
             await self._check_followed(wanted)
-            new = await self.parts.store.create(task_id, seen, name.created)
+            new = await self.parts.store.create(task_id, seen, name.created, turn=wanted.turn)
             if (
                 not new and seen.masked and here
             ):  # the same request again, for a task that may still be driven from here

@@ -49,11 +49,20 @@ SELECT task_id, before + n FROM l"""
 LOOK = "SELECT epoch, last_append, append_seq, ended, status FROM task WHERE task_id = %(task)s::text"
 """What became of an append whose answer was lost. A statement of its own: it sees what the lost one has done."""
 
-CREATE = """WITH t AS (
+_TURN = """counted AS (INSERT INTO let_in AS l (tenant, n, maker) SELECT %(tenant)s::text, 1, %(mine)s::int WHERE %(seen)s::bigint IS NOT NULL
+ ON CONFLICT (tenant) DO UPDATE SET n = l.n + 1, maker = excluded.maker WHERE l.n = %(seen)s::bigint OR l.maker = excluded.maker
+ RETURNING n)"""
+"""Taken first: where another process was faster, it has no row, and nothing is stored."""
+_LET_IN = "(%(seen)s::bigint IS NULL OR EXISTS (SELECT FROM counted))"
+LET_IN = "SELECT n FROM let_in WHERE tenant = %(tenant)s::text"
+
+CREATE = f"""WITH {_TURN},
+t AS (
  INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, queue, priority, due, made_by,
   tenant, session)
- VALUES (%(task)s::text, %(request)s::text, %(description)s::text, 'queued', %(ts)s::float8, %(ts)s::float8, 1, %(epoch)s::bigint,
-  %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL, %(mine)s::int, %(tenant)s::text, %(session)s::text)
+ SELECT %(task)s::text, %(request)s::text, %(description)s::text, 'queued', %(ts)s::float8, %(ts)s::float8, 1, %(epoch)s::bigint,
+  %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL, %(mine)s::int, %(tenant)s::text, %(session)s::text
+ WHERE {_LET_IN}
  ON CONFLICT (task_id) DO NOTHING RETURNING id, task_id, queue, priority),
 e AS (INSERT INTO event SELECT id, 1, %(ts)s::float8, 0, %(type)s::text, %(data)s::text FROM t),
 n AS (INSERT INTO need SELECT queue, %(needs)s::text FROM t WHERE queue IS NOT NULL ON CONFLICT DO NOTHING)
@@ -132,10 +141,11 @@ SHARED_PAGE = (
 
 ORIGIN = """SELECT id, parent, shared, ended, last_seq, (SELECT round FROM event WHERE task = task.id AND seq >= %(at)s::bigint ORDER BY seq LIMIT 1), sealed_by,
  given_away, task_id FROM task WHERE {which}"""
-FORK = f"""WITH p AS (SELECT id, task_id, description, coalesce(family, id) AS family FROM task WHERE id = %(parent)s::bigint AND given_away IS NULL FOR UPDATE),
+FORK = f"""WITH {_TURN},
+p AS (SELECT id, task_id, description, coalesce(family, id) AS family FROM task WHERE id = %(parent)s::bigint AND given_away IS NULL FOR UPDATE),
 t AS (INSERT INTO task (task_id, request, description, status, created, updated, last_seq, epoch, queue, priority, due, parent, shared, family, made_by)
  SELECT %(task)s::text, %(request)s::text, description, 'queued', %(ts)s::float8, %(ts)s::float8, %(at)s::bigint + 1, %(epoch)s::bigint,
-  %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL, id, %(at)s::bigint, family, %(mine)s::int FROM p
+  %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL, id, %(at)s::bigint, family, %(mine)s::int FROM p WHERE {_LET_IN}
  ON CONFLICT (task_id) DO NOTHING RETURNING id, task_id, queue, priority),
 e AS (INSERT INTO event SELECT id, %(at)s::bigint + 1, %(ts)s::float8, %(round)s::int, %(type)s::text, %(data)s::text FROM t),
 n AS (INSERT INTO need SELECT queue, %(needs)s::text FROM t WHERE queue IS NOT NULL ON CONFLICT DO NOTHING),

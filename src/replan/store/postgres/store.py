@@ -23,6 +23,7 @@ from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
     InputError,
     NotHeard,
+    Overtaken,
     ReplanError,
     SealedElsewhere,
     StaleWriter,
@@ -40,6 +41,7 @@ from replan.ports import (
     Appended,
     Claim,
     Content,
+    Counted,
     KeptTask,
     Member,
     NewArtifact,
@@ -179,7 +181,9 @@ class PostgresStore:
 
     # ── writing ──
 
-    async def create(self, task_id: str, event: e.TaskSubmitted, ts: float) -> bool:
+    async def create(
+        self, task_id: str, event: e.TaskSubmitted, ts: float, *, turn: Counted | None = None
+    ) -> bool:
         wanted = work_of(event.settings)
         params: Params = {
             "task": task_id,
@@ -195,6 +199,7 @@ class PostgresStore:
             "queue": None if wanted is None else wanted.line,
             "priority": 0 if wanted is None else wanted.priority,
             "needs": "" if wanted is None else wanted.needs.model_dump_json(),
+            "seen": None if turn is None else turn.seen,
         }
 
         async def work() -> bool:
@@ -203,6 +208,8 @@ class PostgresStore:
             rows = await self._ask_again(sql.KNOWN, {"task": task_id})
             if rows and rows[0][0] != params["request"]:
                 raise TaskExists(task_id)
+            if turn is not None and not rows:
+                raise Overtaken(turn.seen)
             return bool(rows and rows[0][1] == params["epoch"])  # ours: the first answer was lost
 
         return await self._do(work())
@@ -391,8 +398,10 @@ class PostgresStore:
         ts: float,
         *,
         work: needs.Work | None = None,
+        turn: Counted | None = None,
     ) -> bool:
         params: Params = {
+            "tenant": None if turn is None else turn.tenant, "seen": None if turn is None else turn.seen,
             "task": task_id, "request": event.request(), "ts": ts, "epoch": secrets.randbits(EPOCH_BITS),
             "at": event.at, "type": event.type, "data": e.dump(event),
             "told_type": told.type, "told_data": e.dump(told), "mark": secrets.token_hex(8),
@@ -433,6 +442,8 @@ class PostgresStore:
             if (there := await known()) is None:
                 again = await self._ask_again(sql.ORIGIN.format(which="id = %(parent)s::bigint"), params)
                 _refuse_given(again[0] if again else ())  # just now
+                if again and turn is not None:
+                    raise Overtaken(turn.seen)
                 raise TaskNotFound(event.origin)
             return there
 
@@ -544,6 +555,10 @@ class PostgresStore:
         )
         found = await self._do(self._lined(asked))
         return list(map(self._summary, found))
+
+    async def let_in(self, tenant: str) -> int:
+        rows = await self._do(self._ask_again(sql.LET_IN, {"tenant": tenant}))
+        return int(rows[0][0]) if rows else 0
 
     async def count_tasks(self, tenant: str | None = None, *, unfinished: bool = False) -> int:
         counted = partial(listing.count, tenant=tenant, unfinished=unfinished)

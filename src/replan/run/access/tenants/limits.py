@@ -14,7 +14,7 @@ from replan.config.sections import Limits
 from replan.core.tools.rules import Rate, read_rate
 from replan.core.types import JsonObject, Usage
 from replan.errors import InputError, TooMany
-from replan.ports import Keys
+from replan.ports import Counted, Keys
 from replan.run.access.requests import SubmitOptions
 from replan.run.access.tenants.fresh import Fresh
 from replan.run.access.tenants.spending import DAY, Spending, Spent, Today
@@ -81,6 +81,19 @@ class Bucket:
         return None if self._left >= 1.0 - 1e-9 else (1.0 - self._left) * each
 
 
+def _by_day(limits: Limits) -> bool:
+    return limits.max_cost_usd_per_day is not None or limits.max_tokens_per_day is not None
+
+
+class Leave(NamedTuple):
+    """Leave to store a task."""
+
+    options: SubmitOptions
+    """What it may use."""
+    turn: Counted | None = None
+    """It holds until another process has let in one."""
+
+
 class Planning(NamedTuple):
     """Leave to plan without a task."""
 
@@ -144,22 +157,32 @@ class Quotas:
             yield Planning(options, lambda usage: self._note_planned(tenant, usage))
 
     @asynccontextmanager
-    async def place(self, tenant: str, options: SubmitOptions) -> AsyncIterator[SubmitOptions]:
-        """Room for one task more while it is being stored, and what it may use. `TooMany` says when to come again."""
+    async def place(
+        self, tenant: str, options: SubmitOptions, overtaken: int | None = None
+    ) -> AsyncIterator[Leave]:
+        """Room for one task more while it is being stored, and what it may use. `TooMany` says when to come again.
+
+        `overtaken`: it was let in when so many had been, and another process has let in one since.
+        """
         limits = await self.limits(tenant)
         options = lowered(options, limits)
         wanted = _may_use(options)
-        self._keep_rate(tenant, limits)
+        if overtaken is None:
+            self._keep_rate(tenant, limits)
         stored = self._stored[tenant]
+        by_day = _by_day(limits)
+        day = await self._today(tenant, limits, overtaken)
+        seen = None  # of the older one of both, where both count
+        if by_day or limits.max_unfinished_tasks is not None:
+            seen = day.seen if by_day else await self._parts.store.let_in(tenant)
         there = await self._unfinished(tenant, limits)
-        day = await self._today(tenant, limits)
         # Nothing is waited for from here to where it is let in: others come meanwhile.
         self._check_count(tenant, limits, there + self._stored[tenant] - stored)
         self._check_day(tenant, limits, day, wanted)
         self._coming[tenant] += 1
         try:
             with self._promise(tenant, wanted):
-                yield options
+                yield Leave(options, None if seen is None else Counted(tenant, seen))
                 self._stored[tenant] += 1
                 self._spending.stored(tenant, wanted)
         finally:
@@ -222,10 +245,10 @@ class Quotas:
                 retry_after=RETRY_AFTER_SECS,
             )
 
-    async def _today(self, tenant: str, limits: Limits) -> Today:
-        if limits.max_cost_usd_per_day is None and limits.max_tokens_per_day is None:
+    async def _today(self, tenant: str, limits: Limits, overtaken: int | None = None) -> Today:
+        if not _by_day(limits):
             return Today(Spent(), Spent())
-        return await self._spending.today(tenant)
+        return await self._spending.today(tenant, overtaken)
 
     def _check_day(self, tenant: str, limits: Limits, day: Today, wanted: Spent) -> None:
         """What the tasks of the day have used, and what the unfinished may still use, is within the limit."""

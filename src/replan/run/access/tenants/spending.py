@@ -43,6 +43,8 @@ class Today(NamedTuple):
     used: Spent
     held: Spent
     """What unfinished tasks with a budget may use beyond that."""
+    seen: int = 0
+    """How many tasks had been let in when that was begun to be summed up."""
 
 
 class _Task(NamedTuple):
@@ -97,7 +99,8 @@ class Spending:
         if (known := self._tenants.get(tenant)) is not None:
             known.since += may_use
 
-    async def today(self, tenant: str) -> Today:
+    async def today(self, tenant: str, overtaken: int | None = None) -> Today:
+        """`overtaken`: a sum that was made when so many had been let in counts no more."""
         now = self._service.parts.clock.now()
         day = now - now % DAY
         known = self._tenants.get(tenant)
@@ -107,14 +110,15 @@ class Spending:
         if len(self._tenants) > MOST_TENANTS:
             self._tenants.popitem(last=False)
         async with known.lock:  # who comes meanwhile waits for the same sum
-            if now >= known.fresh_until:
+            if now >= known.fresh_until or known.sum.seen == overtaken:
+                seen = await self._store.let_in(tenant)
                 known.since = Spent()
                 await self._bring_up(tenant, known)
                 used, held = known.used, Spent()
                 for one in known.unfinished.values():
                     used, held = used + one.used, held + one.held
-                known.sum, known.fresh_until = Today(used, held), now + FRESH_SECS
-        return Today(known.sum.used, known.sum.held + known.since)
+                known.sum, known.fresh_until = Today(used, held, seen), now + FRESH_SECS
+        return known.sum._replace(held=known.sum.held + known.since)
 
     async def _bring_up(self, tenant: str, known: _Tenant) -> None:
         gone = set(known.unfinished)
