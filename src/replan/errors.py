@@ -7,6 +7,7 @@ ReplanError
 │   ├── PlanInvalid         a plan that does not pass the checks; carries the violations
 │   ├── TaskNotFound        no task with that id
 │   ├── TaskExists          the id is taken by a different request
+│   │   └── TaskGoneFrom    or by one that was given away from here, and goes on elsewhere
 │   ├── TaskEnded           the task has ended; its past cannot be changed
 │   ├── NoSuchPart          a plan, step, artifact or tool that is not there
 │   ├── TaskNotDone         the task has no result yet
@@ -92,6 +93,17 @@ class TaskExists(InputError):
             f"task {task_id!r} exists already with a different request; choose another id"
             if key is None
             else f"Idempotency-Key {key!r} was used before with a different request (task {task_id!r}); choose another key"
+        )
+
+
+class TaskGoneFrom(TaskExists):
+    """A task of this id was given away from here, and has not come back."""
+
+    def __init__(self, task_id: str) -> None:
+        ReplanError.__init__(
+            self,
+            f"task {task_id!r} was given away from this database to a file (`replan tasks export --move`) and goes on, or has ended, where that was "
+            "imported: one more of this id would make its effects again; ask there, or choose another id",
         )
 
 

@@ -491,7 +491,8 @@ class EventLog(Protocol):
     async def create(
         self, task_id: str, event: TaskSubmitted, ts: float, *, turn: Counted | None = None
     ) -> bool:
-        """Store a new task; True if it was new, False if the same request was there, else `TaskExists`.
+        """Store a new task; True if it was new, False if the same request was there, else `TaskExists`
+        (`TaskGoneFrom` where it was given away).
 
         `turn`: of a tenant with limits; `Overtaken`, and nothing is stored, where it does not hold any more.
         """

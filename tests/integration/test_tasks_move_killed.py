@@ -19,7 +19,15 @@ from replan import Replan, tool
 from replan.config import Settings
 from replan.core.events import CancelRequested, ForkMade, TaskForked
 from replan.core.state.task import ENDED
-from replan.errors import InputError, StaleWriter, TaskGivenAway, TaskNotFound, TaskShared
+from replan.errors import (
+    InputError,
+    StaleWriter,
+    StoreError,
+    TaskGivenAway,
+    TaskGoneFrom,
+    TaskNotFound,
+    TaskShared,
+)
 from replan.wiring import open_store
 
 pytestmark = pytest.mark.anyio
@@ -129,6 +137,51 @@ async def test_what_a_person_has_said_before_it_goes_is_heard_where_it_comes_to(
         result = await replan.resume("t")
         assert result.status in ENDED
     assert (["t"] if said == "yes" else []) == SENT
+
+
+async def test_an_id_that_was_given_away_is_not_begun_anew_here(databases: tuple[Any, Any]) -> None:
+    plan = {"steps": [{"step_id": "a", "tool": "send", "parameters": {"text": "t"}}]}
+    await waiting(databases[0], "t")
+    async with opened(databases[0]) as replan:
+        async with replan.export_tasks(["t"], move=True) as given:
+            data = b"".join([piece async for piece in given])
+        for description in ("send it", "another"):
+            with pytest.raises(TaskGoneFrom, match="where that was imported"):
+                await replan.run(description, plan=plan, task_id="t")
+        both = await asyncio.gather(
+            *(replan.import_tasks(pieces(data), not_gone_on=True) for _ in range(2))
+        )  # it comes back, whoever is faster
+        assert [one.task_id for made in both for one in made] == ["t", "t"]
+        assert (await replan.run("send it", plan=plan, task_id="t")).status == "waiting"  # the very one
+        left = replan.export_tasks(["t"], move=True)
+        assert b"".join([piece async for piece in await left.__aenter__()])
+        gone = StoreError("the file could not be kept")
+        assert not await left.__aexit__(StoreError, gone, None)  # whoever takes the pieces has not got them
+        assert (await replan.run("send it", plan=plan, task_id="t")).status == "waiting"
+        await replan.cancel("t")
+        await replan.delete("t")
+        assert (await replan.run("another", plan=plan, task_id="t")).status == "waiting"
+
+
+async def test_what_stays_of_a_family_makes_no_fork_beside_the_one_that_was_given_away(
+    databases: tuple[Any, Any],
+) -> None:
+    await waiting(databases[0], "t")
+    async with opened(databases[0]) as replan:
+        (asked,) = (await replan.result("t")).waiting_for
+        at = (await replan.history("t"))[-1].seq
+        await replan.approve("t", asked.id)
+        assert (await replan.resume("t")).status == "succeeded"
+        assert await replan.fork("t", at=at, fork_id="f") == "f"
+    async with opened(databases[0]) as replan:  # nobody drives it any more
+        async with replan.export_tasks(["f"], move=True) as given:
+            data = b"".join([piece async for piece in given])
+        with pytest.raises(InputError, match=r"'f', which shares its history, was given away"):
+            await replan.fork("t", at=at, fork_id="g")
+        with pytest.raises(TaskGoneFrom):
+            await replan.fork("t", at=at, fork_id="f")
+        await replan.import_tasks(pieces(data), not_gone_on=True)
+        assert await replan.fork("t", at=at, fork_id="g") == "g"
 
 
 async def test_what_could_be_imported_nowhere_is_given_to_no_file(tmp_path: Path) -> None:

@@ -8,11 +8,32 @@ from typing import NamedTuple
 
 from replan.core import events as e
 from replan.core.state.task import ENDED
-from replan.errors import SealedElsewhere, StaleWriter, TaskExists, TaskGivenAway, TaskNotFound
+from replan.errors import (
+    InputError,
+    SealedElsewhere,
+    StaleWriter,
+    TaskExists,
+    TaskGivenAway,
+    TaskGoneFrom,
+    TaskNotFound,
+)
 from replan.ports import Claim, Member, Shared, Taken
 from replan.store.rows import records_of
 
 _ALL = 2**62
+
+
+def family_is_elsewhere(task_id: str, fork: str) -> InputError:
+    return InputError(
+        f"task {task_id!r} cannot be forked here: task {fork!r}, which shares its history, was given away from this database to a file before it "
+        "had ended, and neither fork would know what the other does; fork it where that one is"
+    )
+
+
+def refuse_gone(db: sqlite3.Connection, task_id: str) -> None:
+    """`TaskGoneFrom` if a task of this id, which is not here, was given away from here."""
+    if db.execute("SELECT 1 FROM moved_away WHERE task_id = ?", (task_id,)).fetchone() is not None:
+        raise TaskGoneFrom(task_id)
 
 
 class Piece(NamedTuple):
@@ -73,6 +94,7 @@ def fork(
         if known[0] == request:
             return None
         raise TaskExists(task_id)
+    refuse_gone(db, task_id)
     origin = db.execute(
         "SELECT id, parent, shared, family, status, description, sealed_by, given_away FROM task WHERE task_id = ?",
         (event.origin,),
@@ -94,6 +116,12 @@ def fork(
         ).fetchone()
         if given_away is not None:
             raise TaskGivenAway(name, given_away)
+    elsewhere = db.execute(
+        "SELECT moved_away.task_id FROM moved_away JOIN task ON moved_away.family = task.task_id AND since = created WHERE task.id = ?",
+        (family,),
+    ).fetchone()
+    if elsewhere is not None:
+        raise family_is_elsewhere(event.origin, elsewhere[0])
     (round_,) = db.execute(
         "SELECT round FROM event WHERE task = ? AND seq >= ? ORDER BY seq LIMIT 1", (number, event.at)
     ).fetchone()

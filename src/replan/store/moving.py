@@ -8,10 +8,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from replan.core import events as e
 from replan.core.data.strict_json import storable
+from replan.core.state.task import ENDED
 from replan.errors import InputError, StaleWriter, TaskExists, TaskNotFound, TaskShared
 from replan.ports import Admission, Claim, Content, NewArtifact, StoredRow, StoredTask
 from replan.store import contents, forks
 
+_ENDED = ", ".join(f"'{status}'" for status in sorted(ENDED))
 _UNDELIVERED = """SELECT t.task_id, c.name FROM (SELECT id, task_id, (SELECT max(seq) FROM event WHERE task = id) AS last FROM task WHERE task_id = ?) t
  CROSS JOIN outbox_consumer c LEFT JOIN outbox_position p ON p.consumer = c.name AND p.task = t.id
  WHERE coalesce(p.seq, CASE WHEN t.id > c.horizon THEN 0 ELSE t.last END) < t.last ORDER BY c.name"""
@@ -77,6 +79,7 @@ def admit(
         _refuse_moved(db, admissions, digest)
     for one in admissions:
         number = _admit(db, one, now)
+        db.execute("DELETE FROM moved_away WHERE task_id = ?", (one.task.task_id,))
         if not one.ended:
             _remember(db, number, digest)
     for one in admissions:  # who has taken a call may come later in the file
@@ -171,6 +174,11 @@ def give_away(db: sqlite3.Connection, claims: Mapping[Claim, int], digest: str) 
             (digest, task_id),
         ).fetchone()
         _remember(db, number, digest)
+        db.execute(
+            "INSERT OR REPLACE INTO moved_away SELECT t.task_id, f.task_id, f.created FROM task t "
+            f"LEFT JOIN task f ON f.id = t.family AND t.status NOT IN ({_ENDED}) WHERE t.id = ?",
+            (number,),
+        )
 
 
 def refuse_shared(db: sqlite3.Connection, task_id: str, named: Sequence[str]) -> None:
@@ -196,7 +204,7 @@ def remove_given(db: sqlite3.Connection, task_ids: Sequence[str], digest: str) -
 
 
 def take_back(db: sqlite3.Connection, task_ids: Sequence[str], digest: str | None) -> list[str]:
-    return [
+    taken = [
         task_id
         for task_id in task_ids
         if db.execute(
@@ -204,3 +212,5 @@ def take_back(db: sqlite3.Connection, task_ids: Sequence[str], digest: str | Non
             (task_id, digest),
         ).rowcount
     ]
+    db.executemany("DELETE FROM moved_away WHERE task_id = ?", [(task_id,) for task_id in taken])
+    return taken

@@ -162,6 +162,7 @@ class SqliteStore:
                 if known[0] == request:
                     return False
                 raise TaskExists(task_id)
+            forks.refuse_gone(db, task_id)
             turns.take(db, turn, mine)
             row = db.execute(
                 "INSERT INTO task (task_id, request, status, description, created, epoch, tenant, session) "

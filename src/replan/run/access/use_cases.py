@@ -18,6 +18,7 @@ from replan.errors import (
     NotBuilt,
     Overtaken,
     TaskExists,
+    TaskGoneFrom,
     TaskNotDone,
     TaskNotFound,
     TooMany,
@@ -105,8 +106,8 @@ class UseCases:
 
         try:
             task_id, new = await self._let_in(caller, request.task_id, request.options, store)
-        except TaskExists:
-            if idempotency_key is None:
+        except TaskExists as error:
+            if idempotency_key is None or isinstance(error, TaskGoneFrom):
                 raise
             raise TaskExists(str(request.task_id), idempotency_key) from None
         if new:  # as it was stored just now

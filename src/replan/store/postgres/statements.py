@@ -62,13 +62,16 @@ t AS (
   tenant, session)
  SELECT %(task)s::text, %(request)s::text, %(description)s::text, 'queued', %(ts)s::float8, %(ts)s::float8, 1, %(epoch)s::bigint,
   %(queue)s::text, %(priority)s::int, %(queue)s::text IS NOT NULL, %(mine)s::int, %(tenant)s::text, %(session)s::text
- WHERE {_LET_IN}
+ WHERE {_LET_IN} AND NOT EXISTS (SELECT FROM moved_away WHERE task_id = %(task)s::text)
  ON CONFLICT (task_id) DO NOTHING RETURNING id, task_id, queue, priority),
 e AS (INSERT INTO event SELECT id, 1, %(ts)s::float8, 0, %(type)s::text, %(data)s::text FROM t),
 n AS (INSERT INTO need SELECT queue, %(needs)s::text FROM t WHERE queue IS NOT NULL ON CONFLICT DO NOTHING)
 SELECT id, wake(task_id, queue, priority) FROM t"""
 """`queue`: of a task that workers take. Its wake-up is in the queue if and only if the task is stored."""
 GIVEN_AWAY = "SELECT given_away FROM task WHERE task_id = %(task)s::text"
+GONE = "SELECT FROM moved_away WHERE task_id = %(task)s::text"
+KIN_GONE = """SELECT moved_away.task_id FROM task t JOIN task f ON f.id = coalesce(t.family, t.id) JOIN moved_away ON moved_away.family = f.task_id AND since = f.created
+ WHERE t.id = %(parent)s::bigint LIMIT 1"""
 KNOWN = "SELECT request, epoch FROM task WHERE task_id = %(task)s::text"
 
 CLAIM = f"""WITH t AS (SELECT id, holder, epoch FROM task WHERE task_id = %(task)s::text FOR UPDATE)

@@ -31,6 +31,7 @@ from replan.errors import (
     TaskEnded,
     TaskExists,
     TaskGivenAway,
+    TaskGoneFrom,
     TaskHeld,
     TaskNotFound,
     TaskShared,
@@ -52,6 +53,7 @@ from replan.ports import (
     Taken,
     TaskSummary,
 )
+from replan.store.forks import family_is_elsewhere
 from replan.store.moving import EPOCH_BITS
 from replan.store.postgres import redact, schema, tool_memory
 from replan.store.postgres import statements as sql
@@ -208,6 +210,8 @@ class PostgresStore:
             rows = await self._ask_again(sql.KNOWN, {"task": task_id})
             if rows and rows[0][0] != params["request"]:
                 raise TaskExists(task_id)
+            if not rows and await self._ask_again(sql.GONE, {"task": task_id}):
+                raise TaskGoneFrom(task_id)
             if turn is not None and not rows:
                 raise Overtaken(turn.seen)
             return bool(rows and rows[0][1] == params["epoch"])  # ours: the first answer was lost
@@ -419,6 +423,8 @@ class PostgresStore:
         async def forked() -> bool:
             if (there := await known()) is not None:
                 return there
+            if await self._ask_again(sql.GONE, {"task": task_id}):
+                raise TaskGoneFrom(task_id)
             which, where = "task_id = %(origin)s::text", {"origin": event.origin, "at": event.at}
             rows = await self._ask_again(sql.ORIGIN.format(which=which), where)
             if not rows:
@@ -433,6 +439,8 @@ class PostgresStore:
                 _refuse_given(rows[0])
             parent, *_, params["round"], _sealed, _given, _name = rows[0]
             params["parent"] = parent
+            if elsewhere := await self._ask_again(sql.KIN_GONE, params):
+                raise family_is_elsewhere(event.origin, elsewhere[0][0])
             name = await self._ask_again("SELECT task_id FROM task WHERE id = %(parent)s::bigint", params)
             params["told"] = notice(self._presence.mine, [row[0] for row in name], signal=True)
             made = await self._ask_again(sql.FORK, params)

@@ -77,7 +77,12 @@ async def taken_in(
         mark = seal_mark(await store.seal_key()) if any(one.task.sealed_by for one in incoming) else ""
         found = [await _found(store, one, mark) for one in incoming]
         if new := [one.admission(mark) for one, known in zip(incoming, found, strict=True) if known.new]:
-            await store.admit(new, digest, not_gone_on=not_gone_on)
+            try:
+                await store.admit(new, digest, not_gone_on=not_gone_on)
+            except InputError:
+                found = [await _found(store, one, mark) for one in incoming]
+                if any(known.new for known in found):
+                    raise  # else somebody took in the same file just now
     return found
 
 

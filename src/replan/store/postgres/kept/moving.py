@@ -43,6 +43,9 @@ _MOVED = "SELECT 1 FROM move WHERE task_id = %(task)s::text AND created = %(crea
 _FURTHER = "ON CONFLICT (task_id, created, digest) DO UPDATE SET seq = greatest(move.seq, excluded.seq)"
 _REMEMBER = f"INSERT INTO move VALUES (%(task)s::text, %(created)s::float8, %(digest)s::text, %(seq)s::bigint) {_FURTHER}"
 _REMEMBER_GIVEN = f"INSERT INTO move SELECT task_id, created, given_away, last_seq FROM task WHERE task_id = ANY(%(tasks)s::text[]) ORDER BY 1 {_FURTHER}"
+_GONE = """INSERT INTO moved_away SELECT t.task_id, f.task_id, f.created FROM task t LEFT JOIN task f ON f.id = t.family AND NOT t.ended
+ WHERE t.task_id = ANY(%(tasks)s::text[]) ORDER BY 1 ON CONFLICT (task_id) DO UPDATE SET family = excluded.family, since = excluded.since"""
+_BACK = "DELETE FROM moved_away WHERE task_id = ANY(%(tasks)s::text[])"
 _UNDELIVERED = """SELECT t.task_id, c.name FROM task t CROSS JOIN outbox_consumer c LEFT JOIN outbox_position p ON p.consumer = c.name AND p.task = t.id
  WHERE t.task_id = ANY(%(tasks)s::text[]) AND coalesce(p.seq, CASE WHEN t.id > c.horizon THEN 0 ELSE t.last_seq END) < t.last_seq ORDER BY t.id, c.name"""
 _LOCK = "SELECT id FROM task WHERE task_id = ANY(%(tasks)s::text[]) ORDER BY id FOR UPDATE"
@@ -62,7 +65,8 @@ t AS (SELECT id FROM m WHERE (SELECT count(*) FROM m) = (SELECT count(*) FROM ta
     + ALL_OF_T
 )
 _TAKE_BACK = """WITH t AS (UPDATE task SET given_away = NULL, due = due OR (queue IS NOT NULL AND NOT ended)
- WHERE task_id = ANY(%(tasks)s::text[]) AND given_away = coalesce(%(digest)s::text, given_away) RETURNING task_id, queue, priority, ended)
+ WHERE task_id = ANY(%(tasks)s::text[]) AND given_away = coalesce(%(digest)s::text, given_away) RETURNING task_id, queue, priority, ended),
+g AS (DELETE FROM moved_away USING t WHERE moved_away.task_id = t.task_id)
 SELECT task_id, CASE WHEN NOT ended THEN wake(task_id, queue, priority) END FROM t"""
 """With a wake-up for the workers: theirs may be gone by now."""
 
@@ -115,6 +119,7 @@ async def admit(
             await _admit(line, one, epochs[one.task.task_id])
             if not one.ended:
                 await line.ask(_REMEMBER, _place_of(one, digest))
+        await line.ask(_BACK, {"tasks": list(epochs)})
         for one in admissions:  # who has taken a call may come later in the file
             for key, owner, times in one.task.taken:
                 await line.ask(_TAKE, {"task": one.task.task_id, "key": key, "owner": owner, "times": times})
@@ -207,6 +212,7 @@ async def give_away(line: Line, claims: Mapping[Claim, int], digest: str) -> Non
         )  # what is looked at next sees forks that were being made
         if await line.ask(_GIVE_AWAY, given, more_secs=LONG_SECS):
             await line.ask(_REMEMBER_GIVEN, {"tasks": named}, more_secs=LONG_SECS)
+            await line.ask(_GONE, {"tasks": named}, more_secs=LONG_SECS)
             return
     if dict(await line.ask(_GIVEN, {"tasks": named})) == dict.fromkeys(named, digest):
         return
