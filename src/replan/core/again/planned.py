@@ -23,6 +23,7 @@ from replan.core.plan.constant import ConstantCall
 from replan.core.plan.graph import Graph
 from replan.core.recovery.in_part import of_this_alone
 from replan.core.references.refs import has_references
+from replan.core.state.made_instead import mended
 from replan.core.state.restated import Planned, by_readings, told_again
 from replan.core.state.task import State, ids_of
 from replan.core.state.written import Written, words_of
@@ -73,7 +74,9 @@ class PlannedAgain:
             if tool is not None and tool.effect == "reads" and tool.volatile
         )
         for name, mine in calls.items():
-            once = [one for one in mine if one.tool.effect == "once" and not one.again]
+            once = [
+                one for one in mine if one.tool.effect == "once" and not one.again and not self._is_kept(one)
+            ]
             if self.goes_on:
                 texts = self._before(name, once, calls)
             else:
@@ -191,6 +194,13 @@ class PlannedAgain:
             if (found := self._since.since(one.step.step_id, one.base)) is not None:
                 return told_undone(one.step.step_id, *found)
         return ""
+
+    def _is_kept(self, one: Call) -> bool:
+        """True if its step stays as it is, which has had this effect itself in other words, and is made again for the rest alone."""
+        known = self.state.steps.get(one.step.step_id)
+        if known is None or not one.base or not known.calls_as(one.step):
+            return False
+        return bool(mended(known, (one.base,)))
 
     def _instead(self, one: Call) -> str:
         """A call that failed and that a later plan left out, making others of its tool."""

@@ -72,7 +72,15 @@ def _without(
     tried: list[_Failed] = []
     """What has failed once more since, each for one before."""
     left: list[_Failed] = []
-    for one in sorted(_failed(step, wanted, effects), key=lambda one: one.plan, reverse=True):
+
+    def comes(one: _Failed) -> tuple[int, bool]:
+        """The latest first; among them, what was had at its own place is not what another place, which means the same, is without."""
+        at_its_own = (
+            names[at] for at, call in enumerate(made) if call.slot == one.slot and call.plan >= one.plan
+        )
+        return -one.plan, all(found.isdisjoint(one.names) for found in at_its_own)
+
+    for one in sorted(_failed(step, wanted, effects), key=comes):
         same = [at for at in free if not names[at].isdisjoint(one.names) and made[at].plan >= one.plan]
         again = next(
             (n for n, other in enumerate(tried) if other.plan > one.plan and other.names & one.names), None

@@ -11,8 +11,6 @@ from replan.core.state.task import State, ids_of
 from replan.core.tools.versions import Versions
 from replan.core.types import Fault, Plan, Step, StepId, shared
 
-_WHAT_IS_CALLED = ("tool", "parameters", "actions", "for_each")
-
 
 def _planned(state: State, event: e.PlanGenerated, ts: float) -> None:
     if state.submitted is not None and state.submitted.plan is not None:
@@ -155,7 +153,7 @@ def _leave_out_yes(state: State, known: StepState, now: Step | None = None) -> N
 
 def _forgets_calls(known: StepState, step: Step, plans: int) -> bool:
     """A step is written anew: what it has called as it was is the ledger's alone. True if it is."""
-    if all(getattr(known.step, name) == getattr(step, name) for name in _WHAT_IS_CALLED):
+    if known.calls_as(step):
         return False
     known.meant = known.planned = plans
     known.keep_calls(("unknown",))

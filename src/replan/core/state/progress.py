@@ -126,6 +126,13 @@ class StepState:
             self._actions = {action.action_id: action for action in self.step.actions}
         return self._actions[action_id]
 
+    def calls_as(self, step: Step) -> bool:
+        """True if such a step calls what this one calls, whatever else of it is another."""
+        mine = self.step
+        return (mine.tool, mine.parameters, mine.actions, mine.for_each) == (
+            step.tool, step.parameters, step.actions, step.for_each,
+        )  # fmt: skip
+
     def begin_again(self) -> None:
         """It had come to an end and is due again; what has succeeded of it stays."""
         self.status = "pending"

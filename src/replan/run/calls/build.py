@@ -16,13 +16,13 @@ from replan.core.calls.seals import seal
 from replan.core.ids import base_of, call_key
 from replan.core.recovery.in_part import marks_what_is_done, of_this_alone
 from replan.core.state.recovery import Recovery
-from replan.core.state.task import ONLY, Slot, State, StepState
+from replan.core.state.task import ONLY, CallState, Slot, State, StepState
 from replan.core.types import Fault, JsonObject, Step, ToolSpec
 from replan.ports import Gate, Tools
 from replan.run.calls.outline import Meant, meaning
 from replan.run.calls.rights import Right
 from replan.run.calls.shown import shown
-from replan.run.calls.twins import mended_before, restated, unmeant
+from replan.run.calls.twins import mended_before, restated, stand_in, unmeant
 from replan.run.session.outputs import Loaded
 
 
@@ -144,6 +144,10 @@ def prepare(
         raise CannotCall(found.fault or Fault(category="tool_error", kind="unknown_tool", message=found.name))
     base = state.known_base(names, tool, parameters)
     place = (step.step.step_id, slot)
+    changed = step.healing is not None and slot in step.healing.overrides
+    had = None if changed or tool.effect == "reads" else stand_in(step, slot, {base, *names})
+    if had is not None:
+        return _answered(step, slot, tools.resolve(had.tool_id) or tool, had)
     number = occurrence(
         state, base, place, lambda: one_of_several(base, parameters), repeatable=tool.effect == "repeatable"
     )
@@ -157,7 +161,6 @@ def prepare(
     if other is not None and (text := unmeant(step, slot, tool, other, state, tools)):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     answered = state.reusable(call_key(base, number), tool, step.step) is not None
-    changed = step.healing is not None and slot in step.healing.overrides
     text = ""
     if tool.effect == "once" and state.plans > 1:
         if not state.ledger.is_done(base):
@@ -203,6 +206,16 @@ def prepare(
         call.why_asked, call.item = asked.why, item
         _check_approved(call, state)
     return call
+
+
+def _answered(step: StepState, slot: Slot, tool: ToolSpec, had: CallState) -> Call:
+    """The call that was made in place of the planned one, which is answered with what it gave. `CannotCall` if nobody knows that."""
+    if had.status == "unknown":
+        text = (
+            f"it was made as {had.tool_id} in other words before, and nobody knows whether that took effect"
+        )
+        raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
+    return Call(step.step, slot, tool, had.parameters, had.key)
 
 
 def has_had(call: Call, step: StepState, state: State) -> Fault | None:

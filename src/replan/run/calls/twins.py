@@ -8,8 +8,9 @@ from replan.core.again.changes import failed_before
 from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Place, Slot
 from replan.core.plan.repeats import Deed, meant_by_order
+from replan.core.state.made_instead import mended
 from replan.core.state.restated import told_again
-from replan.core.state.task import State, StepState, actions_of
+from replan.core.state.task import CallState, State, StepState, actions_of
 from replan.core.types import JsonObject, Step, StepId, ToolSpec
 from replan.ports import Tools
 
@@ -62,6 +63,23 @@ def mended_before(step: StepState, slot: Slot, tool: ToolSpec, bases: Collection
     if known is not None and known.status != "failed":
         return ""  # it is under way
     return failed_before(state, tool, bases, step.meant)
+
+
+def stand_in(step: StepState, slot: Slot, bases: Collection[str]) -> CallState | None:
+    """The effect that the step has had itself for an item which means a call of one of these contents, as recovery or a person had it made;
+    None if it has had none, or another item has it.
+
+    A list is read anew when its step is tried again, so its items are known by what they mean, and not by their place alone.
+    """
+    if slot.item is None or step.former is None:
+        return None
+    taken = {call.key for at, call in step.calls.items() if at != slot}
+    found = [
+        call
+        for call in mended(step, bases)
+        if call.plan >= step.meant and call.slot.action_id == slot.action_id and call.key not in taken
+    ]
+    return next((call for call in found if call.slot == slot), found[0] if found else None)
 
 
 def _deeds(step: Step, state: State, tools: Tools) -> list[Deed]:
