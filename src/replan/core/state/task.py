@@ -459,6 +459,8 @@ class State:
         """What stands for this call, whoever asks: the effect that it has had, or may have had; where it failed, or a person has changed it,
         what was made in its place, by its own step, by a like one before this version, or by a plan before it that called the tool or one
         that does the same."""
+        if call.status in ("running", "retrying") and self.latest_try(call.key) is not call:
+            return None  # it was tried once more since, and that try tells
         if call.status != "failed":
             return call
         mended = self.mended({base_of(call.key)}, before, call.step_id)
