@@ -275,3 +275,28 @@ async def test_a_count_that_another_process_has_overtaken_lets_in_nobody(db: str
         assert await first.create(
             "e", event.model_copy(update={"tenant": "globex"}), 1.0, turn=Counted("globex", 0)
         )
+
+
+async def test_a_request_is_the_same_after_what_its_tenant_may_use_for_a_task_has_changed(
+    db: str | Path,
+) -> None:
+    request = r.SubmitRequest(
+        task_description="do it", options=r.SubmitOptions(plan=PLAIN, evaluation="steps", max_tokens=900)
+    )
+    for limits in ({"max_tokens_per_task": 100}, {"max_tokens_per_task": 50}, {}):
+        async with limited(db, **limits) as (there, _):
+            made = await there.cases.submit(ANN, request, idempotency_key="k")
+            state = await there.replan.service.state(made.task_id)
+            assert state.policy.budget.max_tokens == 100
+            assert made.new is ("max_tokens_per_task" in limits and limits["max_tokens_per_task"] == 100)
+            await there.done(made.task_id, ANN)
+
+
+async def test_what_was_stored_without_what_was_asked_for_is_known_again(tmp_path: Path) -> None:
+    options = r.SubmitOptions(plan=PLAIN, evaluation="steps", max_tokens=900)
+    request = r.SubmitRequest(task_description="do it", task_id="acme:old", options=options)
+    async with limited(tmp_path / "log.db", max_tokens_per_task=100) as (there, _):
+        lower = request.model_copy(update={"options": options.model_copy(update={"max_tokens": 100})})
+        stored = await there.replan.serving().request(lower, tenant="acme", by="key:ann")
+        await there.replan.service.submit(stored)
+        assert not (await there.cases.submit(ANN, request)).new

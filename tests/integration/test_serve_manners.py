@@ -80,6 +80,15 @@ async def test_a_header_that_counts_once_and_is_sent_twice_is_refused(here: Here
         assert (await client.get("/tasks/t/events", headers=several)).status_code in (200, 406)
 
 
+async def test_a_dry_run_takes_no_key_for_a_task_that_it_does_not_store(here: Here) -> None:
+    async with httpx2.AsyncClient(base_url=f"{here.url}/api/v1", trust_env=False, timeout=SECS) as client:
+        body = {**plan(step("s", "for_ever")), "dry_run": True}
+        refused = await client.post("/tasks", json=body, headers={"idempotency-key": "k"})
+        assert refused.status_code == 422
+        assert "a dry run stores none" in refused.json()["detail"]
+        assert (await client.post("/tasks", json=body)).status_code == 200
+
+
 async def test_a_stream_to_a_client_of_http_1_0_comes_without_chunks(here: Here) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
     writer.write(b"GET /api/v1/tasks/t/events HTTP/1.0\r\nhost: localhost\r\n\r\n")

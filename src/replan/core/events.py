@@ -72,6 +72,8 @@ class TaskSubmitted(Event):
     """Who has submitted it, in a service."""
     workflow: UsedWorkflow | None = Field(default=None, exclude_if=lambda value: value is None)
     """What the plan that is given was built from."""
+    asked: JsonObject = Field(default={}, exclude_if=lambda value: not value)
+    """Of the budget, what was asked for where its tenant may use less."""
 
     @property
     def session(self) -> str:
@@ -82,7 +84,8 @@ class TaskSubmitted(Event):
     def request(self) -> str:
         """What was asked, in one digest: the same in whatever order its names come, and wherever it is run from."""
         asked = {**self.__dict__, "policy": self.policy.model_dump(mode="json")}
-        for name in ("settings", "tools", "secrets", "masked", "by", "workflow"):
+        asked["policy"]["budget"].update(self.asked)  # whatever the tenant may use then
+        for name in ("settings", "tools", "secrets", "masked", "by", "workflow", "asked"):
             del asked[name]
         if (used := self.workflow) is not None:  # the same request, also once the workflow was edited
             asked["plan"] = {"workflow": used.workflow_id, "slots": used.slots}

@@ -11,8 +11,9 @@ from replan.core.ids import TENANT, task_id_problem
 from replan.errors import InputError
 from replan.ports import EventLog
 from replan.run.access.callers import Caller
-from replan.run.access.requests import SubmitRequest
+from replan.run.access.requests import SubmitOptions, SubmitRequest
 from replan.run.following.wanted import PREVIOUS
+from replan.run.service.submission import Submission
 
 IsThere = Callable[[str], Awaitable[bool]]
 """Whether the caller has a task of just that id."""
@@ -58,6 +59,24 @@ async def named(caller: Caller, request: SubmitRequest, key: str | None, is_ther
     if name != known and await is_there(known):  # as it was stored before
         name = known
     return request.model_copy(update={"task_id": name})
+
+
+_LOWERED = ("max_cost_usd", "max_tokens")
+
+
+def lowered(wanted: Submission, options: SubmitOptions) -> Submission:
+    """The request with what it may use of that; what was asked for stays its own, so that it is known again once that is another."""
+    budget = wanted.policy.budget
+    given = {name: getattr(options, name) for name in _LOWERED}
+    changes = {
+        name: value
+        for name, value in given.items()
+        if value is not None and (getattr(budget, name) is None or value < getattr(budget, name))
+    }
+    if not changes:
+        return wanted
+    policy = wanted.policy.model_copy(update={"budget": budget.model_copy(update=changes)})
+    return wanted._replace(policy=policy, asked={name: getattr(budget, name) for name in changes})
 
 
 async def followed(log: EventLog, task_id: str) -> str:

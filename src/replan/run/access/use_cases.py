@@ -96,13 +96,16 @@ class UseCases:
         request = await submitting.named(caller, request, idempotency_key, self._has(caller))
 
         async def store(leave: Leave) -> tuple[str, bool]:
-            asked = request
-            if leave.options is not request.options:
-                asked = request.model_copy(update={"options": leave.options})
-            wanted = (await self._wanted(caller, asked))._replace(turn=leave.turn)
+            wanted = (await self._wanted(caller, request))._replace(turn=leave.turn)
             if caller.traceparent:
                 wanted = wanted._replace(settings={**wanted.settings, TRACE: caller.traceparent})
-            return await self._driver.submit(wanted)
+            wanted = submitting.lowered(wanted, leave.options)
+            try:
+                return await self._driver.submit(wanted)
+            except TaskExists:
+                if not wanted.asked:
+                    raise
+            return await self._driver.submit(wanted._replace(asked={}))  # as it was stored before
 
         try:
             task_id, new = await self._let_in(caller, request.task_id, request.options, store)
@@ -115,9 +118,15 @@ class UseCases:
         summary = await self._service.parts.store.summary(task_id)
         return Submitted(task_id=task_id, status=summary.status, new=False)
 
-    async def preview(self, caller: Caller, request: SubmitRequest) -> Preview:
+    async def preview(
+        self, caller: Caller, request: SubmitRequest, *, idempotency_key: str | None = None
+    ) -> Preview:
         """What the task would do: a checked plan, its effects and approvals, and what it may cost. Nothing is stored."""
         need(caller, "run")
+        if idempotency_key is not None:
+            raise InputError(
+                "an Idempotency-Key names a task that is stored, and a dry run stores none: leave it out"
+            )
         if self._quotas is None:
             return await self._planned(caller, request)
         async with self._quotas.planning(caller.tenant, request.options) as leave:

@@ -43,6 +43,8 @@ class Submission(NamedTuple):
     slots: JsonObject = {}
     used: UsedWorkflow | None = None
     """What its plan was built from."""
+    asked: JsonObject = {}
+    """Of the budget, what was asked for where the tenant may use less."""
     turn: Counted | None = None
     """Of a tenant with limits."""
 

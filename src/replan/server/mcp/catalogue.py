@@ -73,7 +73,7 @@ async def submit(here: Shared, caller: Caller, given: m.NewTask) -> Submitted:
 
 
 async def _preview(here: Shared, caller: Caller, given: m.NewTask) -> Preview:
-    return await here.use_cases.preview(caller, request_of(given))
+    return await here.use_cases.preview(caller, request_of(given), idempotency_key=given.idempotency_key)
 
 
 async def _fork(here: Shared, caller: Caller, given: m.Fork) -> Submitted:

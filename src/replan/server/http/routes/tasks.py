@@ -56,7 +56,7 @@ async def submit(
     a connection was lost. `dry_run` plans and checks, and stores and runs nothing.
     """
     if request.dry_run:
-        return shown(await call.cases.preview(call.caller, request))
+        return shown(await call.cases.preview(call.caller, request, idempotency_key=idempotency_key))
     made = await call.cases.submit(call.caller, request, idempotency_key=idempotency_key)
     where = {"location": f"/api/v1/tasks/{made.task_id}"}
     return shown(made, 202 if made.new else 200, where)
