@@ -122,6 +122,8 @@ class ToolCall(NamedTuple):
     """What is known of such an artifact: how large it is, and of which type."""
     trace: str = ""
     """Of whoever has submitted the task (32 hexadecimal digits); empty: the task's own."""
+    keys_in: str | None = None
+    """The memory of keys (`ToolSpec.keys_in`) that an earlier attempt of the call has relied on; empty: none. None: nobody knows."""
 
 
 class ToolProblem(NamedTuple):

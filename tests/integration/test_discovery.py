@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -382,6 +383,51 @@ async def test_a_call_whose_answer_was_lost_is_not_made_at_another_instance(tmp_
         assert lost.value.happened == "unknown"
         assert made == ["a"]
         await source.aclose()
+
+
+async def test_a_call_that_a_crash_cut_off_is_made_again_only_where_its_key_is_known(tmp_path: Path) -> None:
+    made: list[str] = []
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    def offering(name: str) -> FunctionSource:
+        @tool(effect="once")
+        async def pay(amount: int) -> str:
+            """Pay."""
+            made.append(name)
+            begun.set()
+            await go.wait()
+            return name
+
+        return FunctionSource([pay])
+
+    def source(url: str) -> RemoteSource:
+        return RemoteSource([url], name="tool_service")
+
+    plan = {"steps": [{"step_id": "p", "tool": "pay", "parameters": {"amount": 1}}]}
+    async with (
+        running([offering("a")], keys=Keys(tmp_path / "a"), port=0, grace_secs=0) as a,
+        running([offering("b")], keys=Keys(tmp_path / "b"), port=0, grace_secs=0) as b,
+    ):
+        async with Replan(tools=[source(a.urls[0])], db=tmp_path / "first.db") as first:
+            task = await first.submit("pay", plan=plan, evaluation="steps")
+            await begun.wait()
+            for left in ("elsewhere.db", "there.db"):  # what a process that is killed now leaves
+                copied(tmp_path / "first.db", tmp_path / left)
+            await first.cancel(task)
+            await first.wait(task)
+        go.set()
+        async with Replan(tools=[source(b.urls[0])], db=tmp_path / "elsewhere.db") as again:
+            lost = await again.resume(task)
+        assert made == ["a"]
+        assert lost.status != "succeeded"
+        async with Replan(tools=[source(a.urls[0])], db=tmp_path / "there.db") as again:
+            await again.resume(task)
+        assert made == ["a"]
+
+
+def copied(database: Path, copy: Path) -> None:
+    with closing(sqlite3.connect(database)) as old, closing(sqlite3.connect(copy)) as new:
+        old.backup(new)
 
 
 # ── what is said of it ──

@@ -357,6 +357,8 @@ class CallStarted(_OfCall):
     type: Literal["call_started"] = "call_started"
     effect: Effect
     parameters: JsonObject
+    keys_in: str = Field(default="", exclude_if=lambda value: not value)
+    """The memory in which its key is kept, as its tool's service has named it; empty: none that was relied on."""
 
 
 class CallCompleted(_OfCall):
@@ -949,6 +951,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     TaskSubmitted: ("secrets", "tenant", "by", "workflow"),
     ToolSelectionCompleted: ("scene", "workflow"),
     PlanGenerated: ("scene", "workflow"),
+    CallStarted: ("keys_in",),
 }
 """Fields that are not stored where there is nothing in them."""
 

@@ -174,6 +174,8 @@ class ToolSpec(Frozen):
     time-out or a lost connection."""
     honours_key: bool = False
     """It honours the idempotency key: calling again with the same key is safe."""
+    keys_in: str = Field(default="", exclude=True, repr=False)
+    """The memory in which its service keeps these keys, where there may be others: a key that is in another one is not known there."""
     requires_approval: bool = False
     """A person has to agree to each call, whatever the task's own setting."""
     verify: Verifier | None = None

@@ -47,9 +47,12 @@ def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
     call = CallState(
         event.call_key, event.step_id, slot, event.tool_id, event.attempt,
         event.effect, event.parameters, started=ts, first=ts, effects_before=ledger.effects, plan=state.plans,
+        keys_in=event.keys_in,
     )  # fmt: skip
     if (earlier := state._calls.get(call.key)) is not None:
         call.retries, call.first = earlier.retries, earlier.first
+        if earlier.fault is None or earlier.fault.happened != "no":
+            call.keys_in = earlier.keys_in
         call.cut_off = earlier.cut_off + (earlier.status == "running" and earlier.alone)
     call.alone = state.alone
     ledger.touch(call.effect)

@@ -75,6 +75,8 @@ class CallState:
     """Its answer was lost, and it was found out afterwards that it has succeeded."""
     of_task: str = ""
     """The task of the family that has made it: it was not made here."""
+    keys_in: str = ""
+    """The memory of keys that its first try that may have taken effect has relied on; empty: none."""
 
     @property
     def was_made(self) -> bool:

@@ -108,7 +108,10 @@ class Attempts:
         parameters = call.parameters
         if not call.short:
             parameters = shown(call.tool, parameters, self._policy.max_output_bytes, self._run.secrets)
-        started = _call_started(**call.labels(), effect=call.tool.effect, parameters=parameters)
+        tool = call.tool
+        started = _call_started(
+            **call.labels(), effect=tool.effect, parameters=parameters, keys_in=tool.keys_in
+        )
         begun = self._run.record(*first, started)
         if self._policy.budget.max_tool_calls is not None:
             warn(self._run)
@@ -480,6 +483,7 @@ class Attempts:
             open=run.pieces,
             known_file=run.state.files.get,
             trace=run.state.trace,
+            keys_in=_keys_in(call, run.state),
         )
         if own is None or (left is not None and left <= own):
             return run.parts.tools.call(request)  # the task's own deadline stops it
@@ -575,3 +579,9 @@ def _report(run: Run, step_id: str, progress: Progress) -> None:
             step_id=step_id, message=progress.message, progress=progress.progress, total=progress.total
         )
     )
+
+
+def _keys_in(call: Call, state: State) -> str | None:
+    """Where an earlier attempt of the call has relied on its key to be kept."""
+    known = state.latest_try(call.key) if call.attempt > 1 else None
+    return None if known is None else known.keys_in

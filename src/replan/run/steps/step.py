@@ -142,7 +142,11 @@ class Steps:
     def _begin_only(self, step: StepState, call: Call, place: Place) -> None:
         """`_begin` of a step with its only call."""
         call.plain = (
-            step.status != "running" and not step.calls and step.healing is None and call.attempt == 1
+            step.status != "running"
+            and not step.calls
+            and step.healing is None
+            and call.attempt == 1
+            and not call.tool.keys_in
         )
         if call.plain and call.right is None:  # as most
             batch = self.attempts.begin_plain(call)

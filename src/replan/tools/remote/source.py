@@ -129,7 +129,10 @@ class RemoteSource:
                 self._problems.append(ToolProblem(text))
         specs: dict[str, ToolSpec] = {}
         for spec in listed[0].tools:
-            specs.setdefault(spec.id, spec if relied else spec.model_copy(update={"honours_key": False}))
+            of_keys = {"keys_in": listed[0].key_store} if relied else {"honours_key": False}
+            specs.setdefault(
+                spec.id, spec.model_copy(update=of_keys if spec.effect == "once" or not relied else {})
+            )
         if len(specs) < len(listed[0].tools):
             self._problems.append(ToolProblem("lists several tools of the same id; the first is taken"))
         self._specs, self._revision = specs, listed[0].revision
@@ -174,6 +177,11 @@ class RemoteSource:
             raise unknown_tool(call.tool_id, self.name, specs)
         check_parameters(spec, call)
         secs = call.deadline_secs or spec.timeout_secs or self._timeout_secs
+        doubt = self._doubt_about(call)
+        if doubt.why and call.keys_in == "" and not doubt.store and spec.keys_in and call.effect == "once":
+            # Its service keeps keys now, and did not where that attempt was made, or nobody has said that it does.
+            text = f"{doubt.why}, at an endpoint whose memory of keys was not relied on"
+            raise ToolCallError(text, kind="in_doubt", happened="unknown")
         attempt = Attempt(
             self._peers,
             call,
@@ -181,7 +189,7 @@ class RemoteSource:
             secs=secs,
             max_retries=self._max_retries,
             call_off=self._call_off,
-            doubt=self._doubt_about(call),
+            doubt=doubt,
         )
         self._attempts.add(attempt)
         try:
@@ -209,9 +217,9 @@ class RemoteSource:
         return await with_files(output, call.keep)
 
     def _doubt_about(self, call: ToolCall) -> Doubt:
-        """Why an earlier attempt of the call may have taken effect, as far as is known."""
+        """Why an earlier attempt of the call may have taken effect, as far as is known; and where its key was kept."""
         unknown = "an earlier attempt of this call may have taken effect" if call.attempt > 1 else ""
-        return self._doubts.get(call.key, Doubt(unknown)) if call.key else Doubt()
+        return self._doubts.get(call.key, Doubt(unknown, call.keys_in or "")) if call.key else Doubt()
 
     def _remember(self, call: ToolCall, error: ToolCallError, attempt: Attempt) -> None:
         if not call.key:
