@@ -453,6 +453,8 @@ class TaskSummary(NamedTuple):
     """`context.session_id` of the request."""
     rewritten: int = 0
     """It grows when stored events of its history are written anew (`EventLog.redact`): what was read of them before is out of date."""
+    left: bool = False
+    """Whoever has driven it last is gone, and had not let go of it."""
 
     @property
     def lacks_worker(self) -> bool:

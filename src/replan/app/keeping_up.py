@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -18,11 +19,17 @@ log = logging.getLogger("replan")
 
 
 class KeepingUp:
-    """`go_on`: has a task driven; `take_up`: has all of them driven that an earlier process has left."""
+    """`go_on`: has a task driven; `take_up`: has all of them driven that an earlier process has left; `take_over`: those that
+    another process leaves meanwhile, which is looked for `every` so many seconds."""
 
     def __init__(
-        self, go_on: Callable[[str], Awaitable[None]], take_up: Callable[[], Awaitable[int]]
+        self,
+        go_on: Callable[[str], Awaitable[None]],
+        take_up: Callable[[], Awaitable[int]],
+        take_over: Callable[[], Awaitable[int]],
+        every: float,
     ) -> None:
+        self._take_over, self._every = take_over, every
         self._go_on = go_on
         self._take_up = take_up
         self._tasks: dict[str, None] = {}
@@ -39,20 +46,28 @@ class KeepingUp:
         now = asyncio.get_running_loop().time
         taken, pause, looked = False, _FIRST_PAUSE, float("-inf")
         while True:
-            taken = taken or await self._all_taken_up()
+            taken = taken or await self._all_taken_up(self._take_up)
             for task_id in list(self._tasks):
                 del self._tasks[task_id]
                 await self._again(task_id)
             if taken and not self._tasks:
                 self._some.clear()
-                await self._some.wait()
+                await self._until_some()
             pause = min(2 * pause, _MOST_PAUSE) if now() - looked < _STEADY_SECS + pause else _FIRST_PAUSE
             await asyncio.sleep(pause)
             looked = now()
 
-    async def _all_taken_up(self) -> bool:
+    async def _until_some(self) -> None:
+        while not self._some.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._every):
+                    await self._some.wait()
+                    return
+            await self._all_taken_up(self._take_over)
+
+    async def _all_taken_up(self, take: Callable[[], Awaitable[int]]) -> bool:
         try:
-            found = await self._take_up()
+            found = await take()
         except StoreError as error:
             log.warning("unfinished tasks cannot be taken up yet: %s", one_line(str(error)))
             return False

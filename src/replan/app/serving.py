@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import SecretStr
@@ -18,7 +18,8 @@ from replan.core.begun import Begun
 from replan.core.limits.policy import Policy, stricter_approval
 from replan.core.state.task import ENDED, TaskStatus
 from replan.core.words import one_line
-from replan.errors import InputError, ReplanError, SecretsMissing, TaskHeld, TaskNotFound
+from replan.errors import InputError, ReplanError, SecretsMissing, TaskEnded, TaskHeld, TaskNotFound
+from replan.ports import TaskSummary
 from replan.run.access.ports import Load
 from replan.run.access.requests import SubmitOptions, SubmitRequest
 from replan.run.service.forking import Forking
@@ -28,6 +29,9 @@ Place = Callable[[Submission, str | None, int | None], Submission]
 log = logging.getLogger("replan")
 
 _UNFINISHED = tuple(status for status in get_args(TaskStatus) if status not in ENDED)
+_DRIVEN = tuple(status for status in _UNFINISHED if status != "waiting")
+_LOOK = 1 / 3
+"""Of `takeover_secs`: a task is taken over at the second look that finds it left."""
 _LIMITS = ("max_llm_calls", "max_tokens", "max_cost_usd", "max_tool_calls", "max_rounds")
 
 
@@ -43,7 +47,11 @@ class Serving:
         self._begun = begun
         self._settings = settings
         self._place = place
-        self._keeping_up = KeepingUp(running.go_on, self.take_up)
+        self._keeping_up = KeepingUp(
+            running.go_on, self.take_up, self.take_over, settings.engine.takeover_secs * _LOOK
+        )
+        self._seen: set[str] = set()
+        """Tasks that nobody had at the last look."""
 
     async def request(self, wanted: SubmitRequest, *, tenant: str, by: str) -> Submission:
         options = wanted.options
@@ -117,10 +125,11 @@ class Serving:
 
     async def ended(self, task_id: str) -> None:
         driving = self._running.engine.driving(task_id)
-        if driving is None:
-            await self._running.service.ended_elsewhere(task_id, driven=False)
-        else:  # however many wait for it, its log is not followed
+        if driving is not None:  # however many wait for it, its log is not followed
             await asyncio.wait({driving})
+            if not driving.cancelled() and driving.exception() is None:
+                return
+        await self._running.service.ended_elsewhere(task_id, driven=False)
 
     def load(self) -> Load:
         engine = self._running.engine
@@ -149,26 +158,50 @@ class Serving:
 
     async def take_up(self) -> int:
         """Drive on every unfinished task that nobody has and that can go on here; how many those are."""
-        if self._running.by_workers:
-            return 0
-        taken, store, before = 0, self._running.service.parts.store, None
-        while True:
+        taken = 0
+        async for summary in self._unfinished(_UNFINISHED):
+            taken += await self._taken(summary.task_id)
+        return taken
+
+    async def take_over(self) -> int:
+        """Drive on what another process has left in the midst, or before it was begun: it is gone. The claim says which of several services
+        that look does so. What was let go of, by a person or by a service that was stopped, is left to whoever resumes it, or to a start."""
+        left = {one.task_id async for one in self._unfinished(_DRIVEN) if await self._is_left(one)}
+        due, self._seen = left & self._seen, left
+        return sum([await self._taken(task_id) for task_id in sorted(due)])
+
+    async def _is_left(self, summary: TaskSummary) -> bool:
+        task_id = summary.task_id
+        if self._running.engine.driving(task_id) is not None:
+            return False
+        if summary.left or summary.status != "queued":
+            return summary.left
+        # Nobody has ever had it: whoever it waits for a place with is one of those that have the database open.
+        store = self._running.service.parts.store
+        with contextlib.suppress(TaskNotFound):
+            return (await store.summary(task_id)).status == "queued" and not store.others()
+        return False
+
+    async def _unfinished(self, statuses: Sequence[str]) -> AsyncIterator[TaskSummary]:
+        """Those of these statuses that nobody has, and no worker is to take."""
+        store, before = self._running.service.parts.store, None
+        while not self._running.by_workers:
             try:
-                page = await store.list_tasks(status=_UNFINISHED, limit=200, before=before)
+                page = await store.list_tasks(status=statuses, limit=200, before=before)
             except TaskNotFound:  # deleted meanwhile: anew, and what is driven by now is passed over
                 before = None
                 continue
             for summary in page:
                 if not (summary.held or summary.queue or summary.given_away):
-                    taken += await self._taken(summary.task_id)
+                    yield summary
             if not page:
-                return taken
+                return
             before = page[-1].task_id
 
     async def _taken(self, task_id: str) -> bool:
         try:
             await self._running.go_on(task_id)
-        except TaskHeld:
+        except (TaskHeld, TaskEnded, TaskNotFound):
             return False
         except ReplanError as error:
             log.warning("task %s stays as it is: %s", task_id, one_line(str(error)))

@@ -500,7 +500,8 @@ class SqliteStore:
         else:
             held = self._holders.alive(row.holder)
         summary = TaskSummary(*row[:6], held=held, given_away=row.given_away or "")
-        return summary._replace(tenant=row.tenant, session=row.session, rewritten=row.rewritten)
+        left = row.holder is not None and not held
+        return summary._replace(tenant=row.tenant, session=row.session, rewritten=row.rewritten, left=left)
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
         return await self._reader.artifact(task_id, artifact_id)
