@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from replan.config.sections import Limits
 from replan.core.tools.rules import Rate, read_rate
 from replan.core.types import JsonObject, Usage
+from replan.core.words import in_digits
 from replan.errors import InputError, TooMany
 from replan.ports import Counted, Keys
 from replan.run.access.requests import SubmitOptions
@@ -239,9 +240,11 @@ class Quotas:
 
     def _check_count(self, tenant: str, limits: Limits, there: int) -> None:
         allowed = limits.max_unfinished_tasks
-        if allowed is not None and there + self._coming[tenant] >= allowed:
+        coming = self._coming[tenant]
+        if allowed is not None and there + coming >= allowed:
+            with_them = f" and {in_digits(coming)} that are being stored" if coming else ""
             raise TooMany(
-                f"the tenant has {there} unfinished tasks, and may have {allowed}: wait until one has ended, or cancel one",
+                f"the tenant has {in_digits(there)} unfinished tasks{with_them}, and may have {in_digits(allowed)}: wait until one has ended, or cancel one",
                 retry_after=RETRY_AFTER_SECS,
             )
 
