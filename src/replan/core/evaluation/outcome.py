@@ -224,7 +224,12 @@ def standing_of(state: State, resolve: Resolve = lambda _: None) -> Standing:
         frozenset(name for name, step in state.steps.items() if step.status == "failed"),
         left_out,
         frozenset(name for name, step in state.steps.items() if _has_effect(step, resolve)),
+        frozenset(name for name, step in state.steps.items() if _is_repeated(step)),
     )
+
+
+def _is_repeated(step: StepState) -> bool:
+    return step.status == "failed" and step.fault is not None and step.fault.kind == "repeated"
 
 
 def _has_effect(step: StepState, resolve: Resolve) -> bool:

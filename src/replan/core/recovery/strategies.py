@@ -31,6 +31,8 @@ class Standing(NamedTuple):
     """Skipped because of a failure or of a skipped input."""
     effects: frozenset[StepId] = frozenset()
     """Those that do more than read, as far as their tools are known."""
+    repeated: frozenset[StepId] = frozenset()
+    """The failed ones whose effect is had already: to make them again helps nobody, whatever is done before."""
 
 
 def refusal(plan: Plan, standing: Standing, strategy: Strategy) -> str:
@@ -156,10 +158,13 @@ def to_be_helped(plan: Plan, standing: Standing, strategy: Strategy) -> tuple[St
         _known(plan, [strategy.step_id], "add_remediation_steps")
         if strategy.step_id not in standing.failed:
             raise StrategyRefused(f"step {strategy.step_id!r} has not failed")
+        if strategy.step_id in standing.repeated:
+            text = "was not made since its effect is had already, and nothing that is done before it changes that: it is to be left out"
+            raise StrategyRefused(f"step {strategy.step_id!r} {text}")
         return (strategy.step_id,)
-    if not standing.failed:
+    if not standing.failed - standing.repeated:
         raise StrategyRefused("no step has failed, so there is nothing to go before")
-    return tuple(step.step_id for step in plan.steps if step.step_id in standing.failed)
+    return tuple(step.step_id for step in plan.steps if step.step_id in standing.failed - standing.repeated)
 
 
 def with_remediation(plan: Plan, helped: Collection[StepId], new: Sequence[Step]) -> Plan:
