@@ -27,7 +27,7 @@ class StandIn:
         self._token = token
         self._server: asyncio.Server | None = None
         self._changed = asyncio.Event()
-        self._open: set[asyncio.StreamWriter] = set()
+        self._open: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
@@ -38,8 +38,12 @@ class StandIn:
         server, self._server = self._server, None
         if server is not None:
             server.close()
-            for writer in list(self._open):
+            serving = [task for task in self._open.values() if task is not None]
+            for writer in self._open:
                 writer.transport.abort()
+            for task in serving:
+                task.cancel()
+            await asyncio.gather(*serving, return_exceptions=True)
             await server.wait_closed()
 
     def forget(self) -> None:
@@ -69,7 +73,7 @@ class StandIn:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        self._open.add(writer)
+        self._open[writer] = asyncio.current_task()
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 first, *lines = head.decode().split("\r\n")
@@ -93,7 +97,7 @@ class StandIn:
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
-            self._open.discard(writer)
+            self._open.pop(writer, None)
             writer.close()
 
     async def _answer(
