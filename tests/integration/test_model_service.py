@@ -57,7 +57,7 @@ async def served(
     server = serving.make_server(dict.fromkeys(ROLES, model), token, hide)
     running = asyncio.create_task(
         serving.serve(
-            server, host="127.0.0.1", port=0, tls=tls, ready=ready.set_result, until=until, grace_secs=0
+            server, host="127.0.0.1", port=0, tls=tls, ready=ready.set_result, until=until, grace_secs=5
         )
     )
     try:
