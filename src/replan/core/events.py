@@ -72,7 +72,7 @@ class TaskSubmitted(Event):
     """Who has submitted it, in a service."""
     workflow: UsedWorkflow | None = Field(default=None, exclude_if=lambda value: value is None)
     """What the plan that is given was built from."""
-    asked: JsonObject = Field(default={}, exclude_if=lambda value: not value)
+    asked: dict[str, int | float | None] = Field(default={}, exclude_if=lambda value: not value)
     """Of the budget, what was asked for where its tenant may use less."""
 
     @property
@@ -948,7 +948,7 @@ def dump(event: AnyEvent) -> str:
 
 
 _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
-    TaskSubmitted: ("secrets", "tenant", "by", "workflow"),
+    TaskSubmitted: ("secrets", "tenant", "by", "workflow", "asked"),
     ToolSelectionCompleted: ("scene", "workflow"),
     PlanGenerated: ("scene", "workflow"),
     CallStarted: ("keys_in",),

@@ -43,7 +43,7 @@ class Submission(NamedTuple):
     slots: JsonObject = {}
     used: UsedWorkflow | None = None
     """What its plan was built from."""
-    asked: JsonObject = {}
+    asked: Mapping[str, int | float | None] = {}
     """Of the budget, what was asked for where the tenant may use less."""
     turn: Counted | None = None
     """Of a tenant with limits."""

@@ -165,7 +165,7 @@ class Service:
             tenant=wanted.tenant,
             by=wanted.by,
             workflow=wanted.used,
-            asked=wanted.asked,
+            asked=dict(wanted.asked),
         )
         places = places_of(event, self.parts.tools)
         return event.model_copy(update={"secrets": {**dict.fromkeys(places, ""), **event.secrets}})
