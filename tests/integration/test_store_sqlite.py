@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from replan import Replan, tool
 from replan.cli.commands.tool_stats import rows_of, table
 from replan.core.events import (
     CancelRequested,
@@ -118,6 +119,35 @@ async def test_no_task_ends_in_a_database_that_is_not_there_any_more(tmp_path: P
     with pytest.raises(StoreUnusable, match="deleted or replaced"):
         await store.append(claim, [TaskCompleted()], ts=3.0, round=1)
     await store.aclose()
+
+
+async def test_no_effect_is_begun_where_the_database_is_not_there_any_more(tmp_path: Path) -> None:
+    path, paid = tmp_path / "log.db", list[str]()
+
+    @tool(effect="reads")
+    def look(at: str) -> str:
+        if at == "gone":
+            path.unlink()
+        return at
+
+    @tool(effect="once")
+    def pay(text: str) -> str:
+        paid.append(text)
+        return text
+
+    def step(step_id: str, name: str, *needs: str, **given: str) -> dict[str, object]:
+        return {"step_id": step_id, "tool": name, "parameters": given, "dependencies": list(needs)}
+
+    steps = [
+        step("a", "look", at="here"),
+        step("b", "pay", "a", text="first"),
+        step("c", "look", "b", at="gone"),
+        step("d", "pay", "c", text="second"),
+    ]
+    async with Replan(tools=[look, pay], db=path, evaluation="steps") as replan:
+        with pytest.raises(StoreUnusable, match="deleted or replaced"):
+            await replan.run("pay", plan={"steps": steps})
+    assert paid == ["first"]
 
 
 async def test_a_locked_database_is_busy_after_the_wait_and_loses_nothing(tmp_path: Path) -> None:

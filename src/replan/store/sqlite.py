@@ -19,7 +19,7 @@ from pathlib import Path
 from replan.core import events as e
 from replan.core.data.strict_json import storable
 from replan.core.limits.needs import Work
-from replan.core.plain_calls import Recorded
+from replan.core.plain_calls import PlainStart, Recorded
 from replan.core.state.task import ENDED
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.errors import (
@@ -287,6 +287,15 @@ class SqliteStore:
     ) -> asyncio.Future[Appended]:
         rows, status, ends = laid(events)
         task_id, fence = claim.task_id, claim.fence
+        if (ends or any(map(_begins_effect, events))) and not self._is_there():
+            lost: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+            lost.set_exception(
+                StoreUnusable(
+                    f"the database {self.path} was deleted or replaced while task {task_id!r} ran: what has been done "
+                    "is in no log any more, and nothing vouches for the task's end, or for what it would do next; let the file be where it is"
+                )
+            )
+            return lost
         if len(rows) == 1 and status is None and not artifacts and heard is None:
             large = len(rows[0].data) > PROMPT_BYTES
             future = self._writer.submit(
@@ -317,15 +326,6 @@ class SqliteStore:
                 )
             return Appended(before + 1, last)
 
-        if ends and not self._is_there():
-            lost: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
-            lost.set_exception(
-                StoreUnusable(
-                    f"the database {self.path} was deleted or replaced while task {task_id!r} ran: what has been done "
-                    "is in no log any more, and nothing vouches for the task's end; let the file be where it is"
-                )
-            )
-            return lost
         count = sum([row.holds for row in rows])
         size = sum([len(row.data) for row in rows])
         large = bool(artifacts) or count > PROMPT_EVENTS or size > PROMPT_BYTES
@@ -688,3 +688,11 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _begins_effect(event: Recorded) -> bool:
+    """Whether something is to be done that must be found in the log afterwards."""
+    return getattr(event, "effect", "reads") != "reads" and type(event) in _BEGINS
+
+
+_BEGINS = frozenset([e.CallStarted, PlainStart])
