@@ -198,6 +198,8 @@ class TooMany(ReplanError):
 class Overtaken(ReplanError):
     """Another process has let in a task of the tenant since it was counted what that may still do: count again."""
 
+    seen: int = 0
+
     def __init__(self, seen: int) -> None:
         super().__init__("another process has let in a task of the tenant meanwhile")
         self.seen = seen

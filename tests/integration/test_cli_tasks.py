@@ -117,7 +117,10 @@ def test_doctor_finds_what_is_missing_and_says_what_to_do(tmp_path: Path) -> Non
     assert done.returncode == 1
     assert "replan model pull" in done.stdout
     extras = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("extra ")]
-    assert extras == ["models", "local", "mcp", "openapi", "remote", "kit", "postgres", "serve", "workers"]
+    assert extras == [
+        *("models", "local", "mcp", "openapi", "remote", "kit", "postgres", "discovery", "serve", "workers"),
+        *("kafka", "a2a", "ag-ui"),
+    ]
     with ScriptedEndpoint({}) as endpoint:
         env = {"APP_LLM_ENDPOINT": endpoint.url, "APP_LLM_DEFAULT_MODEL": "scripted"}
         well = replan("doctor", "--json", cwd=tmp_path, env=env)

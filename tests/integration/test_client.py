@@ -56,7 +56,7 @@ OF_THE_PROCESS = frozenset(
     {
         *("open", "aclose", "warm", "service", "work", "drives", "serving", "begun", "call", "delete", "kin"),
         *("workers", "waiting_lines", "why_waiting", "deliver", "consumers", "forget_consumer", "tool_problems"),
-        *("export_tasks", "import_tasks", "finish_export", "take_back", "prune"),
+        *("export_tasks", "import_tasks", "finish_export", "take_back", "prune", "auditing", "audited"),
     }
 )  # fmt: skip
 """What a `Replan` does with its own database and tools, which a service keeps to itself."""

@@ -77,7 +77,7 @@ class Lending:
         still = self._still(going)
         if self._has_ended:
             self._has_ended = False
-            helped = still < NOTICE_SECS
+            helped = still < NOTICE_SECS + LATE_SECS  # whoever got on did so just then
             self._sooner = max(self._sooner / 2, SOONEST) if helped else min(self._sooner * 2, 1.0)
             self._look_in(self._due)
             return
@@ -112,6 +112,8 @@ TELL_SECS = 5.0
 """After so long it is said that nothing goes on, where nothing is lent."""
 NOTICE_SECS = 0.2
 """So soon whoever waited for a task gets on once it has ended."""
+LATE_SECS = 0.1
+"""So much later than it is due the look may come."""
 SOONEST = 1 / 32
 LEAST_SECS = 0.05
 """Between two looks."""

@@ -34,12 +34,14 @@ def made_elsewhere(
     if tool.effect != "once":
         return ""
     mine = _planned(step, slot, _item_of(step, slot, state), state, tools)
-    proposed = _Proposed(tool, set(state.bases(tool, parameters)), Told.of(tool, parameters))
+    proposed = _Proposed(tool, parameters, set(state.bases(tool, parameters)), Told.of(tool, parameters))
     for other, at, item, by, made, open_ in _others(step, slot, proposed, state, tools):
         theirs = _planned(other, at, item, state, tools) if mine is not None else None
         if mine is not None and theirs is not None and mine.is_like(theirs):
             continue  # the items of a list that are equal, say: each is one
         if mine is not None and proposed.is_chosen_beside(mine, by, made, open_):
+            continue
+        if by.id == tool.id and proposed.is_known_in_time(made, open_):
             continue
         words = at.words()
         place = f"step {other.step.step_id!r}" + (f", {words}," if words else "")
@@ -64,6 +66,7 @@ class _Proposed(NamedTuple):
     """A call that somebody proposes."""
 
     tool: ToolSpec
+    parameters: JsonObject
     names: set[str]
     told: Told
 
@@ -96,6 +99,14 @@ class _Proposed(NamedTuple):
         return bool(theirs.open) and all(
             name in self.told.keys and self.told.keys[name] == planned.told.keys.get(name)
             for name in theirs.open
+        )
+
+    def is_known_in_time(self, made: JsonObject, open_: Collection[str]) -> bool:
+        """True if a call of the same tool, of which this much is open, can come to no other call for the same effect: all that does not tell its
+        calls apart is the same in both. Once its values are known it is this very call, which is made once, or another effect."""
+        silent = {*self.parameters, *made} - {name.partition(".")[0] for name in self.told.names}
+        return bool(open_) and all(
+            name not in open_ and self.parameters.get(name) == made.get(name) for name in silent
         )
 
     def _does_the_same(self, tool_id: ToolId) -> bool:
