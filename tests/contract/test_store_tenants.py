@@ -75,7 +75,8 @@ async def test_a_summary_says_whose_task_it_is_and_of_which_session(store: Store
 
     of = {one.task_id: (one.tenant, one.session) for one in await store.list_tasks()}
     assert of == {"a": ("acme", "s-1"), "b": ("", "")}
-    assert (await store.summary("a"))[-3:] == ("acme", "s-1", 0)
+    one = await store.summary("a")
+    assert (one.tenant, one.session, one.rewritten) == ("acme", "s-1", 0)
 
 
 @pytest.mark.parametrize(

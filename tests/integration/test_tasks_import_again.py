@@ -10,7 +10,7 @@ import pytest
 from cli_process import replan as command
 
 from replan import Replan, tool
-from replan.errors import InputError
+from replan.errors import InputError, TaskGoneFrom
 
 pytestmark = pytest.mark.anyio
 
@@ -164,18 +164,20 @@ async def test_another_task_of_the_same_name_may_come_and_ended_ones_again(
     await begun(here)
     data = await moved(here)
     await imported(there, data)
+    with pytest.raises(TaskGoneFrom):
+        await begun(here)
     async with opened(there) as replan:
         await replan.delete("t", unfinished=True)
-    await begun(here)
-    other = await moved(here)
-    assert await imported(there, other) == [("waiting", True, False)]
-    await gone_on(there)
-    async with opened(there) as replan, replan.export_tasks(["t"]) as given:
+    await begun(there)
+    other = await moved(there)
+    assert await imported(here, other) == [("waiting", True, False)]
+    await gone_on(here)
+    async with opened(here) as replan, replan.export_tasks(["t"]) as given:
         ended = b"".join([piece async for piece in given])
     for _ in range(2):
-        async with opened(there) as replan:
+        async with opened(here) as replan:
             await replan.delete("t")
-        assert await imported(there, ended) == [("succeeded", True, False)]
+        assert await imported(here, ended) == [("succeeded", True, False)]
 
 
 async def test_what_was_taken_back_is_not_set_going_again_by_its_file(databases: tuple[Any, Any]) -> None:
