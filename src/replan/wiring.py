@@ -29,12 +29,12 @@ from replan.tools.functions.source import FunctionSource
 from replan.tools.specs import load_sources, same_spec
 
 if TYPE_CHECKING:
+    from replan.discovery.consul.registration import Registration
+    from replan.discovery.discovered import Discovered
     from replan.llm.pace import Limit
     from replan.llm.providers.configured import Provider
     from replan.projections.debug_log import DebugLog
     from replan.projections.traces import Traces
-    from replan.registry.consul.registration import Registration
-    from replan.registry.discovered import Discovered
 
 ROLES: tuple[Role, ...] = get_args(Role)
 LOCAL = "local"
@@ -281,8 +281,8 @@ def discovery_of(settings: Settings) -> Discovery:
     llm, tools = settings.llm, settings.tool_service
     models_found = tools_found = None
     if llm.service_name is not None:
+        from replan.discovery.opening import discovered
         from replan.llm.address import base_url, over_grpc
-        from replan.registry.opening import discovered
 
         others = [url for each in (llm.fallback_endpoint, llm.endpoint) if (url := model_endpoint(llm, each))]
         models_found = discovered(
@@ -294,7 +294,7 @@ def discovery_of(settings: Settings) -> Discovery:
             check=over_grpc if llm.protocol == "grpc" else base_url,
         )
     if tools.service_name is not None:
-        from replan.registry.opening import discovered
+        from replan.discovery.opening import discovered
         from replan.tools.remote.client.transport import checked_url
 
         others = _tool_endpoints(tools, tools.fallback_endpoint, tools.endpoint)
@@ -313,7 +313,7 @@ def registration_of(settings: Settings, host: str, port: int, grpc_port: int | N
     """How a service that listens there is registered, where the settings want that."""
     if not settings.consul.enabled:
         return None
-    from replan.registry.opening import registration_of
+    from replan.discovery.opening import registration_of
 
     return registration_of(settings, host, port, grpc_port)
 

@@ -16,14 +16,15 @@ from remote_process import Proxy
 
 from consul_agent import free_ports
 from consul_stand_in import StandIn
+from listening import listening
 from replan import Replan
 from replan.config import Settings
+from replan.discovery.balance import Balance
+from replan.discovery.consul.client import MOST_BYTES, Agent, Consul
+from replan.discovery.consul.instances import ConsulRegistry
+from replan.discovery.discovered import Discovered
 from replan.errors import RegistryUnavailable, ToolCallError
 from replan.ports import ModelRequest, ToolCall, Turn
-from replan.registry.balance import Balance
-from replan.registry.consul.client import MOST_BYTES, Agent, Consul
-from replan.registry.consul.instances import ConsulRegistry
-from replan.registry.discovered import Discovered
 from replan.testing import EndpointFault, ScriptedEndpoint
 from replan.tools import FunctionSource, tool
 from replan.tools.remote import RemoteSource
@@ -177,7 +178,7 @@ async def test_an_index_that_goes_back_is_not_waited_for() -> None:
 
 
 async def test_a_registry_that_flaps_is_told_in_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "replan.registry")
+    caplog.set_level(logging.INFO, "replan.discovery")
     async with stand_in() as consul:
         consul.set("llm", 9001)
         async with looking(consul) as found:
@@ -189,7 +190,7 @@ async def test_a_registry_that_flaps_is_told_in_a_few_lines(caplog: pytest.LogCa
                 consul.fault = None
                 consul.set("llm", 9001, 9001 + turn)
                 await until(lambda turn=turn: f"http://127.0.0.1:{9001 + turn}" in found.known())  # type: ignore[misc]
-    lines = [record.getMessage() for record in caplog.records if record.name == "replan.registry"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "replan.discovery"]
     assert len(lines) == 2
     assert "HTTP 500" in lines[0]
     assert "the latest of" in lines[1]
@@ -321,9 +322,12 @@ async def test_an_instance_that_takes_calls_and_answers_none_is_left_alone(strat
         await reader.read()
         writer.close()
 
-    dead = await asyncio.start_server(mute, "127.0.0.1", 0)
-    async with stand_in() as consul, running([FunctionSource([echo])], keys=Keys(), grace_secs=0) as alive:
-        consul.set("tools", port_of(alive.urls[0]), dead.sockets[0].getsockname()[1])
+    async with (
+        listening(mute) as dead,
+        stand_in() as consul,
+        running([FunctionSource([echo])], keys=Keys(), grace_secs=0) as alive,
+    ):
+        consul.set("tools", port_of(alive.urls[0]), dead)
         service = {"service_name": "tools", "protocol": "http", "timeout_secs": 0.3}
         settings = configured(consul, consul={"load_balance": strategy}, tool_service=service)
         found = discovery_of(settings).tools
@@ -340,8 +344,6 @@ async def test_an_instance_that_takes_calls_and_answers_none_is_left_alone(strat
                     await asyncio.sleep(0.35)  # it is looked after meanwhile
         assert late <= 3
         await source.aclose()
-    dead.close()
-    await dead.wait_closed()
 
 
 async def test_a_call_whose_answer_was_lost_is_not_made_at_another_instance(tmp_path: Path) -> None:
@@ -508,13 +510,11 @@ async def test_a_registry_that_sends_without_end_is_given_up() -> None:
             await asyncio.sleep(0.01)
         writer.close()
 
-    server = await asyncio.start_server(trickle, "127.0.0.1", 0)
-    consul = Consul(Agent(port=server.sockets[0].getsockname()[1]))
-    with pytest.raises(RegistryUnavailable, match=r"no answer within 0\.2 s"):
-        await consul.ask("GET", "/v1/health/service/llm", secs=0.2)
-    await consul.aclose()
-    server.close()
-    await server.wait_closed()
+    async with listening(trickle) as port:
+        consul = Consul(Agent(port=port))
+        with pytest.raises(RegistryUnavailable, match=r"no answer within 0\.2 s"):
+            await consul.ask("GET", "/v1/health/service/llm", secs=0.2)
+        await consul.aclose()
 
 
 async def test_what_is_closed_looks_again_when_it_is_asked_again() -> None:

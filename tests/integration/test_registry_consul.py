@@ -14,14 +14,14 @@ import pytest
 
 from consul_agent import RealAgent, asked, consul, free_ports
 from consul_stand_in import StandIn
+from replan.discovery.balance import Balance
+from replan.discovery.consul.client import Agent, Consul
+from replan.discovery.consul.instances import ConsulRegistry
+from replan.discovery.consul.registration import Offer, Registration
+from replan.discovery.discovered import Discovered
+from replan.discovery.dns.registries import SrvRegistry
 from replan.errors import RegistryUnavailable
 from replan.ports import Instance
-from replan.registry.balance import Balance
-from replan.registry.consul.client import Agent, Consul
-from replan.registry.consul.instances import ConsulRegistry
-from replan.registry.consul.registration import Offer, Registration
-from replan.registry.discovered import Discovered
-from replan.registry.dns.registries import SrvRegistry
 
 pytestmark = pytest.mark.anyio
 SECS = 20.0

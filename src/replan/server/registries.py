@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from replan.ports import Endpoints
 
 if TYPE_CHECKING:
-    from replan.registry.consul.registration import Registration
+    from replan.discovery.consul.registration import Registration
 
 
 def found(service: Endpoints) -> Callable[[], Awaitable[str]]:

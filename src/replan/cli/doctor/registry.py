@@ -45,10 +45,10 @@ async def _looked(service: Endpoints) -> tuple[ServiceState, list[str]]:
 
 
 async def _registered(settings: Settings) -> Finding:
+    from replan.discovery.consul.client import Consul
+    from replan.discovery.consul.instances import ConsulRegistry
+    from replan.discovery.opening import agent_of
     from replan.errors import RegistryUnavailable
-    from replan.registry.consul.client import Consul
-    from replan.registry.consul.instances import ConsulRegistry
-    from replan.registry.opening import agent_of
 
     name = settings.consul.service_name
     registry = ConsulRegistry(Consul(agent_of(settings.consul)))

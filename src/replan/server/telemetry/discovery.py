@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from replan.ports import ServiceState
 
 if TYPE_CHECKING:
-    from replan.registry.consul.registration import Registration
+    from replan.discovery.consul.registration import Registration
 
 
 _LABELS = ["service", "purpose"]

@@ -9,10 +9,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from listening import listening
+from replan.discovery.dns.registries import AddressRegistry, SrvRegistry
+from replan.discovery.dns.resolver import problem_of_name
 from replan.errors import RegistryUnavailable
 from replan.ports import Instance
-from replan.registry.dns.registries import AddressRegistry, SrvRegistry
-from replan.registry.dns.resolver import problem_of_name
 
 pytestmark = pytest.mark.anyio
 NAME = "_llm._tcp.example"
@@ -76,15 +77,12 @@ async def served(
             writer.write(struct.pack(">H", len(said)) + said)
         writer.close()
 
-    tcp = await asyncio.start_server(connected, "127.0.0.1", 0)
-    port = tcp.sockets[0].getsockname()[1]
-    udp, _ = await loop.create_datagram_endpoint(lambda: _Udp(say), local_addr=("127.0.0.1", port))
-    try:
-        yield SrvRegistry([("127.0.0.1", port)], every_secs=0.02, **limits)
-    finally:
-        udp.close()
-        tcp.close()
-        await tcp.wait_closed()
+    async with listening(connected) as port:
+        udp, _ = await loop.create_datagram_endpoint(lambda: _Udp(say), local_addr=("127.0.0.1", port))
+        try:
+            yield SrvRegistry([("127.0.0.1", port)], every_secs=0.02, **limits)
+        finally:
+            udp.close()
 
 
 async def test_records_become_instances_and_are_asked_for_again() -> None:

@@ -11,19 +11,19 @@ from collections.abc import Callable, Sequence
 from replan.config import Settings
 from replan.config.sections import Consul as ConsulSection
 from replan.core.hosts import is_loopback
+from replan.discovery.balance import Balance
+from replan.discovery.consul.client import Agent, Consul, trusted
+from replan.discovery.consul.instances import ConsulRegistry
+from replan.discovery.consul.registration import Offer, Registration
+from replan.discovery.discovered import Discovered
+from replan.discovery.dns.registries import AddressRegistry, SrvRegistry
+from replan.discovery.dns.resolver import problem_of_name
+from replan.discovery.static import StaticRegistry
+from replan.discovery.urls import problem_of
 from replan.errors import ConfigError
 from replan.ports import Instance, Registry
-from replan.registry.balance import Balance
-from replan.registry.consul.client import Agent, Consul, trusted
-from replan.registry.consul.instances import ConsulRegistry
-from replan.registry.consul.registration import Offer, Registration
-from replan.registry.discovered import Discovered
-from replan.registry.dns.registries import AddressRegistry, SrvRegistry
-from replan.registry.dns.resolver import problem_of_name
-from replan.registry.static import StaticRegistry
-from replan.registry.urls import problem_of
 
-log = logging.getLogger("replan.registry")
+log = logging.getLogger("replan.discovery")
 _FORMS = re.compile(r"(dns|srv|static):(?!//)(.*)", re.DOTALL)
 _URL = re.compile(
     r"(?:([a-z]{1,10})://)?(\[[0-9A-Fa-f:.]{2,45}\]|[^\s/:\[\]@?#]{1,253}):([0-9]{1,5})(/[^\s?#]{0,500})?"

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from replan.discovery.consul.client import Consul
 from replan.errors import RegistryUnavailable
 from replan.ports import Instance, Look
-from replan.registry.consul.client import Consul
 
 WAIT_SECS = 55
 _MARGIN_SECS = 10.0

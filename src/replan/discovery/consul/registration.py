@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from replan.core.words import in_digits
+from replan.discovery.consul.client import Consul
+from replan.discovery.consul.instances import quoted
+from replan.discovery.told import Told
 from replan.errors import RegistryUnavailable
-from replan.registry.consul.client import Consul
-from replan.registry.consul.instances import quoted
-from replan.registry.told import Told
 
-log = logging.getLogger("replan.registry")
+log = logging.getLogger("replan.discovery")
 ASK_SECS = 5.0
 LEAVE_SECS = 2.0
 _LONGEST_BACKOFF_SECS = 30.0

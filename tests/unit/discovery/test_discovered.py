@@ -9,11 +9,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.discovery.balance import Balance
+from replan.discovery.discovered import Discovered
+from replan.discovery.told import QUIET_SECS
 from replan.errors import RegistryUnavailable
 from replan.ports import Instance, Look
-from replan.registry.balance import Balance
-from replan.registry.discovered import Discovered
-from replan.registry.told import QUIET_SECS
 from replan.testing import virtual_time
 
 

@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from replan.core.words import in_digits
+from replan.discovery.dns.resolver import Server, addresses_of, ask, is_address
 from replan.errors import RegistryUnavailable
 from replan.ports import Instance, Look
-from replan.registry.dns.resolver import Server, addresses_of, ask, is_address
 
 EVERY_SECS = 15.0
 LEAST_SECS = 1.0

@@ -9,13 +9,13 @@ import random
 from collections.abc import Callable, Sequence
 
 from replan.core.words import beginning, one_line, some
+from replan.discovery.balance import Balance, Place
+from replan.discovery.told import Told
+from replan.discovery.urls import problem_of, url_of
 from replan.errors import InputError, RegistryUnavailable
 from replan.ports import Instance, Look, Registry, ServiceState
-from replan.registry.balance import Balance, Place
-from replan.registry.told import Told
-from replan.registry.urls import problem_of, url_of
 
-log = logging.getLogger("replan.registry")
+log = logging.getLogger("replan.discovery")
 FIRST_SECS = 2.0
 """How long the first call waits for the first answer."""
 LONGEST_LOOK_SECS = 90.0

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replan.discovery.balance import Balance, Place, Strategy
+from replan.discovery.urls import problem_of, url_of
 from replan.ports import Instance
-from replan.registry.balance import Balance, Place, Strategy
-from replan.registry.urls import problem_of, url_of
 
 places = st.lists(
     st.builds(Place, st.sampled_from("abcdefgh"), st.integers(1, 9), st.integers(0, 2)),

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from replan.config import Settings
+from replan.discovery.consul.client import Agent
+from replan.discovery.discovered import LONGEST_LOOK_SECS
+from replan.discovery.opening import discovered, offer_of, registration_of
 from replan.errors import ConfigError
 from replan.ports import ServiceState
-from replan.registry.consul.client import Agent
-from replan.registry.discovered import LONGEST_LOOK_SECS
-from replan.registry.opening import discovered, offer_of, registration_of
 from replan.testing import virtual_time
 
 
