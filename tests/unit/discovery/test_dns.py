@@ -165,8 +165,8 @@ async def test_targets_of_which_nobody_tells_hold_up_no_others() -> None:
 
 
 async def test_a_server_may_be_named_by_its_host() -> None:
-    async with served(lambda asked: answer(asked, srv(0, 0, 7, "127.0.0.1"))) as registry:
-        port = int(registry.name.rpartition(":")[2])
+    async with served(lambda asked: answer(asked, srv(0, 0, 7, "127.0.0.1"))) as served_here:
+        port = int(served_here.name.rpartition(":")[2])
         by_name = await SrvRegistry([("localhost", port)]).look(NAME, None)
         assert [each.port for each in by_name.instances] == [7]
 
