@@ -81,9 +81,15 @@ def row(label: str, found: Answers, cpu_ms: float, beside: float | None) -> None
 
 
 async def submit() -> None:
-    print("submit (a plan of three steps; stored, and driven ten at a time)")
+    print("submit (a plan of three steps; stored alone, and stored and driven ten at a time)")
     body = submit_body()
     bare_rate = 0.0
+    with floor() as bare, replan(places=1) as ours:
+        await new_task(ours.at, 1, _MOST_SECS)  # the one place is taken: what comes is stored, and waits
+        handed = closed(bare.at, 50, 8000, lambda _: post("/tasks", body, bare.at))
+        rate = await measured("bare FastAPI, 50 clients", bare, handed)
+        handed = closed(ours.at, 50, 4000, lambda _: post("/api/v1/tasks", body, ours.at))
+        await measured("replan, stored alone, 50 clients", ours, handed, rate)
     with floor() as bare, replan() as ours:
         for clients, calls in ((1, 1500), (50, 4000), (500, 4000)):
             handed = closed(bare.at, clients, 2 * calls, lambda _: post("/tasks", body, bare.at))

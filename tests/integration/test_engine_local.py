@@ -79,6 +79,8 @@ def test_no_more_run_than_there_are_places_and_no_place_is_lost(
                 tasks[name].cancel()
             for _ in range(3):
                 await asyncio.sleep(0)
+            assert drives.engine.running == len(drives.engine.going())
+            assert drives.engine.queued >= 0
         assert drives.most <= limit
         await drives.engine.aclose()
         again = [drives.engine.start(f"again {n}") for n in range(limit)]

@@ -134,7 +134,7 @@ class Serving:
     def load(self) -> Load:
         engine = self._running.engine
         return Load(
-            running=len(engine.going()),
+            running=engine.running,
             queued=engine.queued,
             places=engine.places,
             most_queued=self._settings.server.max_queued_tasks,

@@ -48,7 +48,7 @@ class LocalEngine:
         self._hear = hear
         self._free = self._places = max(1, max_concurrent)
         self._queue: dict[str, asyncio.Future[bool]] = {}
-        """Who waits for a place; the result: whether it has got one."""
+        """Who waits for a place and has not been told yet; the result: whether it has got one."""
         self._driving: dict[str, asyncio.Task[State]] = {}
         self._new: set[str] = set()
         """Who has been started, and has not asked for a place yet."""
@@ -94,7 +94,7 @@ class LocalEngine:
 
     def let_through(self, task_id: str) -> None:
         """Drive a task that waits for a place at once, without one: it only has to end, or another waits for it."""
-        waiter = self._queue.get(task_id)
+        waiter = self._queue.pop(task_id, None)
         if waiter is None:
             if task_id in self._driving:
                 self._through.add(task_id)
@@ -108,18 +108,21 @@ class LocalEngine:
     @property
     def queued(self) -> int:
         """Tasks that wait for a place, or will have to."""
-        waiting = sum(not waiter.done() for waiter in self._queue.values())
-        return waiting + max(0, len(self._new) - self._free)
+        return len(self._queue) + max(0, len(self._new) - self._free)
 
     def may_be_waited_for(self) -> str | None:
         """The task that came last for a place, if it came while one that has a place was under way."""
-        waiting = (task_id for task_id, waiter in reversed(self._queue.items()) if not waiter.done())
-        last = next(waiting, None)
+        last = next(reversed(self._queue), None)
         return last if last is not None and self._came[last] > min(self._placed.values(), default=0) else None
+
+    @property
+    def running(self) -> int:
+        """How many are going. Asked with each task that comes, so it is no count of all that wait."""
+        return len(self._driving) - len(self._queue) - len(self._sleeping)
 
     def going(self) -> list[str]:
         """The tasks that have a place, or need none."""
-        away = {task_id for task_id, waiter in self._queue.items() if not waiter.done()} | self._sleeping
+        away = self._queue.keys() | self._sleeping
         return [task_id for task_id in self._driving if task_id not in away]
 
     async def _take(self, task_id: str, stays: bool) -> State:
@@ -174,13 +177,16 @@ class LocalEngine:
                 self._give()
             raise
         finally:
-            del self._queue[task_id], self._came[task_id]
+            del self._came[task_id]
+            if self._queue.get(task_id) is waiter:
+                del self._queue[task_id]
             if hearing is not None:
                 hearing.close()
 
     def _give(self) -> None:
         """Hand a place to who has waited longest."""
-        for waiter in self._queue.values():
+        while self._queue:
+            waiter = self._queue.pop(next(iter(self._queue)))
             if not waiter.done():
                 waiter.set_result(True)
                 return
