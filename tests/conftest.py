@@ -30,7 +30,7 @@ WAITING = frozenset(
         *("test_cli_recovery", "test_cli_run", "test_cli_terminal", "test_cli_goes_on", "test_howtos"),
         *("test_cli_service", "test_client", "test_client_cut", "test_client_keys"),
         *("test_mcp_http", "test_mcp_processes", "test_mcp_stdio", "test_mcp_wild", "test_kit_processes", "test_remote_chaos"),
-        *("test_serve_auth", "test_example_payments", "test_inside_langgraph", "test_secret_sweep_sources", "test_kill"),
+        *("test_serve_auth", "test_example_payments", "test_example_connected", "test_inside_langgraph", "test_secret_sweep_sources", "test_kill"),
     }
 )  # fmt: skip
 """Modules whose tests wait, for processes or for time to pass: they begin first, and others compute meanwhile."""
