@@ -117,7 +117,7 @@ class PlainLines:
         return f"{self._view.done} of {len(self._view.steps)} steps done"
 
 
-def _place(event: e._OfCall) -> str:
+def _place(event: e.OfCall) -> str:
     action = f".{event.action_id}" if event.action_id else ""
     item = f" item {event.index + 1}" if event.index is not None else ""
     return f"{event.step_id}{action}{item}"

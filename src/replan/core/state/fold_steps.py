@@ -67,7 +67,7 @@ def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
             step.healing.pending.pop(slot, None)
 
 
-def _result_of(state: State, event: e._OfCall, ts: float) -> CallState | None:
+def _result_of(state: State, event: e.OfCall, ts: float) -> CallState | None:
     """The call that the event ends."""
     call = state._calls.get(event.call_key)
     state.fruitless = 0
@@ -158,7 +158,7 @@ def _meant_beyond(state: State, call: CallState, event: e.CallFailed) -> None:
         step.put_away(call.slot)
 
 
-def _polling(state: State, event: e._OfCall) -> Wait | None:
+def _polling(state: State, event: e.OfCall) -> Wait | None:
     """The wait that a reading is made for; None if it is no such reading, or the wait is over."""
     slot = slot_of(event.action_id, event.index).polled_for()
     step = state.steps.get(event.step_id) if slot is not None else None
