@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from service_here import Here, service_here, service_on
 
+from live_server import serving
 from replan import Replan, tool
 from replan.config import Settings
 from replan.config.sections import Server
@@ -179,6 +180,48 @@ async def test_the_card_is_for_everybody_and_says_that_calls_need_a_key(tmp_path
     assert card["securitySchemes"]["bearer"]["httpAuthSecurityScheme"]["scheme"] == "bearer"
     assert "weather" not in str(card)
     assert refused.status_code == 401
+
+
+class Proxy:
+    """Has a service below a path, under an address of its own."""
+
+    def __init__(self) -> None:
+        self.to = ""
+        self.passed: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        content, more = b"", True
+        while more:
+            piece = await receive()
+            content, more = content + piece.get("body", b""), piece.get("more_body", False)
+        path = scope["path"]
+        if not path.startswith(BELOW):
+            status, kind, body = 404, "text/plain", b"nothing is here"
+        else:
+            self.passed.append(path)
+            given = {name.decode(): value.decode() for name, value in scope["headers"] if name != b"host"}
+            async with httpx2.AsyncClient(base_url=self.to, timeout=30.0, trust_env=False) as http:
+                passed = path.removeprefix(BELOW)
+                answer = await http.request(scope["method"], passed, content=content, headers=given)
+            status, kind, body = answer.status_code, answer.headers["content-type"], answer.content
+        headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+BELOW = "/agents/replan"
+
+
+async def test_behind_a_proxy_the_card_leads_through_it(tmp_path: Path) -> None:
+    proxy = Proxy()
+    with serving(proxy) as outside:
+        async with service_here(tmp_path, tools=TOOLS, a2a=True, public_url=f"{outside}{BELOW}") as here:
+            proxy.to = here.url
+            config = client.ClientConfig(streaming=False)
+            async with await client.create_client(f"{outside}{BELOW}", config) as agent:
+                (answer,) = await all_of(agent.send_message(message("m1", step("a", "weather", city="Rome"))))
+    assert answer.task.status.state == DONE
+    assert proxy.passed == [f"{BELOW}/.well-known/agent-card.json", f"{BELOW}/a2a"]
 
 
 async def test_the_program_of_the_how_to_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

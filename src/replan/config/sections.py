@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -24,6 +25,23 @@ def _rate(value: Any) -> Any:
 
 def _rate_or_none(value: Any) -> Any:
     return _rate(value) if value else value
+
+
+def _web_address(value: Any) -> Any:
+    """Without a slash at its end."""
+    if not isinstance(value, str) or value == "":
+        return _unset_when_empty(value)
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        good = good and "@" not in parts.netloc and not any(c.isspace() or c in "?#" for c in value)
+    except ValueError:  # a port or an address that is none
+        good = False
+    if not good:
+        raise ValueError(
+            "this is no address of a web server; write one like https://agents.example.com/replan, without a query or a password"
+        )
+    return value.rstrip("/")
 
 
 def _lower(value: Any) -> Any:
@@ -80,6 +98,8 @@ class Server(Section):
     """Origins whose pages may call it from a browser."""
     a2a: bool = False
     """Tasks for other agents over A2A: an agent card, and `/a2a`."""
+    public_url: Annotated[str | None, BeforeValidator(_web_address)] = None
+    """Where others reach it, through a proxy: what the agent card says. Unset: as the request for the card was addressed."""
     ag_ui: bool = False
     """Tasks as runs of AG-UI, at `/ag-ui`."""
 

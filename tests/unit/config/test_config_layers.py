@@ -270,6 +270,24 @@ MISTAKES = [
         "config.toml:2: [limits] submits: 'many' is no rate; write calls per time, like 10/second, 60/minute or 5/10s",
         id="a rate that is none",
     ),
+    *(
+        pytest.param(
+            f'[server]\npublic_url = "{wrong}"',
+            "config.toml:2: [server] public_url: this is no address of a web server; write one like https://agents.example.com/replan, without a query or a password",
+            id=f"an address that is none: {wrong}",
+        )
+        for wrong in (
+            "agents.example.com",
+            "ftp://agents.example.com",
+            "https://",
+            "https://a.example:0",
+            "https://a.example:x",
+            "https://[::1",
+            "https://ann:secret@a.example",
+            "https://a.example/?q",
+            "https://a.example/a b",
+        )
+    ),
     pytest.param(
         '[oidc.scopes]\n"orders.write" = 1',
         'config.toml:2: [oidc.scopes."orders.write"] takes a text that is not empty; found something else',

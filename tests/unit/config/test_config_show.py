@@ -49,6 +49,8 @@ def _values(section: str, key: str) -> st.SearchStrategy[Any] | None:
         return None
     if (section, key) in (("limits", "submits"), ("server", "failed_signins")):
         return RATES
+    if (section, key) == ("server", "public_url"):
+        return st.sampled_from(["https://a.example", "http://[::1]:8080/below"])
     if kind.base is dict:
         return TABLES.get((section, key))
     if kind.choices:

@@ -13,11 +13,11 @@ _MODES = ["text/plain", "application/json"]
 _VERSIONS = ("1.0", "0.3")
 
 
-def card_of(server: Server, base_url: str) -> Any:
-    """For whoever has found the service under that address. Tools are not named: who asks for it need not say who it is."""
+def card_of(server: Server, asked_at: str) -> Any:
+    """For whoever has asked for it at that address, which is what it says where no other is set. Tools are not named: who asks for it need not say who it is."""
     from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
 
-    url = base_url.rstrip("/") + PATH
+    url = (server.public_url or asked_at.rstrip("/")) + PATH
     card = AgentCard(
         name="Replan",
         description="Takes a task in plain language, plans it as a graph of tool calls, runs, checks and repairs it.",
