@@ -24,7 +24,7 @@ thorough.register()
 WAITING = frozenset(
     {
         *("test_cli_workers", "test_workers", "test_workers_answers", "test_workers_take_up", "test_workers_wait"),
-        *("test_workers_die", "test_workers_prove", "test_deliverers_die", "test_kill_postgres", "test_models_cold"),
+        *("test_workers_die", "test_workers_prove", "test_workers_audit", "test_deliverers_die", "test_kill_postgres", "test_models_cold"),
         *("test_postgres_faults", "test_postgres_tasks", "test_tool_faults", "test_warm_command"),
         *("test_cli_interrupt", "test_cli_secrets", "test_cli_errors", "test_cli_tasks", "test_cli_newcomers"),
         *("test_cli_recovery", "test_cli_run", "test_cli_terminal", "test_cli_goes_on", "test_howtos"),

@@ -297,6 +297,7 @@ def replan(spec: dict[str, Any], **options: Any) -> Any:
             "orchestrator": {"max_concurrent_tasks": spec.get("places", 10)},
             "approval": {"mode": spec.get("approval", "never")},
             "tools": {"rules": spec.get("rules", {})},
+            "audit": {"file": spec.get("audit")},
         }
     )
     made = tools(Path(spec["folder"]), spec.get("tools") or [])
