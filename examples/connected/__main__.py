@@ -70,11 +70,21 @@ def world(folder: Path, options: argparse.Namespace) -> Generator[World]:
     """All that the service needs, and the service, until the block ends."""
     with contextlib.ExitStack() as stands:
         own = {"XDG_STATE_HOME": str(folder), "RHINE_NOTES": str(folder / "notes.jsonl"), "APP_ENV": "none"}
-        ports = ("--port", "0", "--grpc-port", "0")
         url = options.endpoint or stands.enter_context(model.endpoint()).url
         tools = stands.enter_context(
-            around.command("tools", "tools", "serve", str(around.TOOLS), *ports, folder=folder, env=own)
-        )
+            around.command(
+                "tools",
+                "tools",
+                "serve",
+                str(around.TOOLS),
+                "--port",
+                "-1",
+                "--grpc-port",
+                "0",
+                folder=folder,
+                env=own,
+            )
+        )["grpc"]
         env = {**own, "APP_LLM_ENDPOINT": url, "APP_LLM_DEFAULT_MODEL": options.model}
         consul = brokers = None
         if options.consul:
@@ -82,15 +92,15 @@ def world(folder: Path, options: argparse.Namespace) -> Generator[World]:
             around.register(consul, tools)
             env |= {"APP_CONSUL_ENABLED": "true", "APP_CONSUL_PORT": str(consul)}
         else:
-            env |= {"APP_TOOL_SERVICE_SERVICE_NAME": f"static:127.0.0.1:{tools.ports()[1]}"}
+            env |= {"APP_TOOL_SERVICE_SERVICE_NAME": f"static:127.0.0.1:{tools}"}
         if options.audit == "kafka":
             brokers = stands.enter_context(around.broker())
             env |= {"APP_KAFKA_SERVICE_ENABLED": "true", "APP_KAFKA_SERVICE_BROKERS": brokers}
         else:
             env |= {"APP_AUDIT_FILE": str(folder / "audit.jsonl")}
-        asked = ("serve", *ports, "--db", f"sqlite:///{folder / 'tasks.db'}")
+        asked = ("serve", "--port", "0", "--grpc-port", "0", "--db", f"sqlite:///{folder / 'tasks.db'}")
         service = stands.enter_context(around.command("service", *asked, folder=folder, env=env))
-        yield World(folder, service.http, consul, brokers)
+        yield World(folder, f"http://127.0.0.1:{service['http']}", consul, brokers)
 
 
 async def run(folder: Path, options: argparse.Namespace) -> Seen:

@@ -17,7 +17,7 @@ import time
 import urllib.request
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
@@ -28,18 +28,9 @@ SERVICE = "rhine-tools"
 ENDS_SECS = 30.0
 
 
-class Addresses(NamedTuple):
-    http: str
-    grpc: str
-
-    def ports(self) -> tuple[int, int]:
-        http, grpc = (int(url.rpartition(":")[2]) for url in self)
-        return http, grpc
-
-
 @contextlib.contextmanager
-def command(name: str, *arguments: str, folder: Path, env: Mapping[str, str]) -> Generator[Addresses]:
-    """`replan …`, which listens at two addresses, in a process of its own until the block ends. What it tells is in NAME.log."""
+def command(name: str, *arguments: str, folder: Path, env: Mapping[str, str]) -> Generator[dict[str, int]]:
+    """`replan …`, which listens, in a process of its own until the block ends: its ports, by protocol. What it tells is in NAME.log."""
     said = folder / f"{name}.log"
     with said.open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
@@ -53,12 +44,12 @@ def command(name: str, *arguments: str, folder: Path, env: Mapping[str, str]) ->
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
-        found = re.search(r"(http://\S+) and (grpc://\S+)", line)
-        if found is None:
+        ports = {name: int(port) for name, port in re.findall(r"(http|grpc)://127\.0\.0\.1:(\d+)", line)}
+        if not ports:
             raise RuntimeError(
                 f"`replan {' '.join(arguments)}` does not start: {line}{said.read_text('utf-8')}"
             )
-        yield Addresses(found[1], found[2])
+        yield ports
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -108,16 +99,14 @@ def _leads(port: int) -> bool:
         return False
 
 
-def register(consul: int, tools: Addresses) -> None:
+def register(consul: int, port: int) -> None:
     """Tell the agent where the tools are, as a deployment would."""
-    http, grpc = tools.ports()
     service = {
         "ID": f"{SERVICE}-1",
         "Name": SERVICE,
         "Address": "127.0.0.1",
-        "Port": http,
-        "Meta": {"grpc_port": str(grpc)},
-        "Checks": [{"TCP": f"127.0.0.1:{grpc}", "Interval": "1s", "Status": "passing"}],
+        "Port": port,
+        "Checks": [{"GRPC": f"127.0.0.1:{port}", "Interval": "1s", "Status": "passing"}],
     }
     asked_consul(consul, "/v1/agent/service/register", service)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from examples.connected import __main__ as connected
+from examples.connected import model
 
 from consul_agent import consul
 from replan.core.audit.records import audit_record
@@ -69,16 +70,25 @@ async def test_with_consul_and_kafka_it_says_what_the_page_says(
     assert capsys.readouterr().out.splitlines() == shown()
 
 
-def test_without_them_the_command_takes_a_list_and_a_file(tmp_path: Path) -> None:
+def test_without_them_the_command_takes_a_list_and_a_file_and_any_model(tmp_path: Path) -> None:
     command = ["-m", "examples.connected", "--consul", "", "--audit", "file", "--folder", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=False
-    )
+    with model.endpoint() as own:
+        done = subprocess.run(
+            [sys.executable, *command, "--endpoint", own.url, "--model", "scripted"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     said, page = done.stdout.splitlines(), shown()
     assert said[0].startswith("Registry: a static list: 1 instance of 127.0.0.1:")
     assert said[1:] == [line.replace("the topic task-audit-log of Kafka", "a file") for line in page[1:]]
     assert (tmp_path / "tasks.db").exists()
+    assert own.calls == dict.fromkeys(
+        ("execution_plan", "workflow_slots", "step_reflection", "evaluation"), 1
+    )
 
 
 def test_it_calls_itself_right_only_where_each_has_seen_the_same() -> None:
