@@ -1,0 +1,92 @@
+"""Why a begun call is not made here: another task has made it, or it was stopped before."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from replan.core.events import CallCompleted, CallFailed, OutcomeUnknown
+from replan.core.types import Fault, JsonObject
+from replan.errors import StoreError
+from replan.run.calls.attempts.beginning import Beginning
+from replan.run.calls.build import Call, has_had
+from replan.run.family import relatives
+from replan.run.session.outputs import added_metadata
+
+
+class MeantOnceMore(Exception):
+    """Another task of the family has made the call, and the plan means it beyond that: it is to be prepared anew."""
+
+
+class Elsewhere(Beginning):
+    """Why a begun call is not made here: another task has made it, or it was stopped before."""
+
+    __slots__ = ()
+
+    def _another(self, call: Call) -> Fault | None:
+        """Why a begun call is not made, where another one with its effect was begun before it, while it waited to be let in."""
+        step = self._run.state.steps.get(call.step.step_id)
+        fault = has_had(call, step, self._run.state) if step is not None else None
+        if fault is not None:
+            call.plain = False
+            self._run.record(CallFailed(**call.labels(), error=fault))
+        return fault
+
+    async def _elsewhere(self, call: Call) -> JsonObject | Fault | None:
+        """What a call has come to in another task that shares its history; None: it is made here, or by nobody else."""
+        run = self._run
+        if (
+            seen := run.unheard
+        ) and run.hear is not None:  # of a fork, it may be, or that the task is to stop
+            await run.hear()
+            if run.unheard == seen:
+                run.unheard = 0
+        if run.state.pause is not None or run.state.cancel is not None:
+            raise asyncio.CancelledError
+        if not run.state.kin:
+            return None
+        found = await relatives.theirs(run, call.key)
+        if found is None:
+            return None
+        call.plain = False
+        if found.became != "done":
+            reason = f"{found.named} has made this very call, and nobody knows whether it took effect"
+            fault = Fault(category="external_error", kind="crashed", message=reason, happened="unknown")
+            run.record(CallFailed(**call.labels(), error=fault))
+            run.record(OutcomeUnknown(**call.labels(), reason=reason, of_try=found.of_try))
+            return fault
+        if refusal := await relatives.refusal(run, call.step.step_id, call.slot, call.key, found):
+            beyond = isinstance(refusal, relatives.Beyond)
+            text = refusal.reason if isinstance(refusal, relatives.Beyond) else refusal
+            fault = Fault(category="decomposition_error", kind="repeated", message=text)
+            run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=0.0 if beyond else None))
+            if beyond:
+                raise MeantOnceMore(text)
+            return fault
+        output, value, stored = await relatives.copied(run, found)
+        run.record(
+            CallCompleted(
+                **call.labels(), output=None if output.artifact else output.value, artifact=output.artifact,
+                files=output.files, masked=output.masked, reused=True, of_task=found.task_id,
+            ),
+            artifacts=stored,
+        )  # fmt: skip
+        return added_metadata(call.tool, value)
+
+    async def _after_nothing(self, call: Call) -> Fault | None:
+        """Why a begun call is not made, where what its step comes after was taken back by another task."""
+        text = await relatives.why_not_after(self._run, call.step.step_id)
+        if not text:
+            return None
+        call.plain = False
+        fault = Fault(category="dependency_error", kind="undone", message=text, happened="no")
+        self._run.record(CallFailed(**call.labels(), error=fault))
+        return fault
+
+    def _take_back(self, call: Call) -> None:
+        """Stopped before the call was made: it surely did not happen, and whoever drives on may make it."""
+        fault = Fault(
+            category="external_error", kind="cancelled", message="it was stopped before the call was made"
+        )
+        with contextlib.suppress(StoreError):
+            self._run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=0.0))
