@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from hypothesis import given
@@ -33,6 +34,8 @@ class Drawn(NamedTuple):
     instead_of: int | None
     gone: int
     recovered: bool
+    mended: bool = False
+    """Recovery has put it in place of the call before it."""
 
 
 CALLS = st.lists(
@@ -44,12 +47,22 @@ CALLS = st.lists(
         st.none() | st.integers(0, 9),
         st.integers(0, 2),
         st.booleans(),
+        st.booleans(),
     ),
     max_size=14,
 )
 
 
 def add(state: State, drawn: Drawn, at: int) -> None:
+    before = state.made.get("pay", [])
+    if drawn.mended and before and before[-1].plan == drawn.plan:
+        fault = NO if drawn.status == "failed" else None
+        before.append(
+            replace(
+                before[-1], key=f"{drawn.to}.1", parameters={"to": drawn.to}, status=drawn.status, fault=fault, started=float(at), mended=True
+            )
+        )  # fmt: skip
+        return
     names = () if drawn.instead_of is None else (f"s{drawn.instead_of}",)
     step = Step(step_id=f"s{at}", tool="pay", parameters={"to": drawn.to}, instead_of=names)
     made = StepState(step, born=drawn.plan, meant=drawn.plan, planned=drawn.plan)
@@ -83,20 +96,30 @@ def plain(state: State, base: str, before: int) -> tuple[CallState, CallState] |
     tries = [call for call in made if base_of(call.key) == base]
     if not tries or tries[-1].status != "failed":
         return None
-    failed, first = tries[-1], dict[str, int]()
+    failed = tries[-1]
     alike = [call for call in made if told(call) == told(failed) and failed.plan < call.plan < before]
     last = alike[-1] if alike else failed
     if last.status in ("succeeded", "unknown"):
         return failed, last
-    new = [call for call in made if first.setdefault(told(call), call.plan) == call.plan]
-    for call in reversed(new):
+    for call in reversed(made):
         if (
             last.plan < call.plan < before
             and call.status in ("succeeded", "unknown")
             and may(state, call, last)
+            and not any(
+                are_beside([one for one in made if one.plan == version], call, last)
+                for version in range(1, call.plan + 1)
+            )
         ):
             return failed, call
     return None
+
+
+def are_beside(made: list[CallState], call: CallState, failed: CallState) -> bool:
+    """True if the plan that has made these has meant both."""
+    mine = [one for one in made if told(one) == told(call)]
+    theirs = {one.step_id for one in made if told(one) == told(failed)}
+    return bool(mine and theirs) and not all(one.mended and one.step_id in theirs for one in mine)
 
 
 def told(call: CallState) -> str:

@@ -63,8 +63,9 @@ def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
         if (before := step.calls.get(slot)) is not None and before.key != call.key:
             step.put_away(slot)
         step.calls[slot] = call
-        if step.healing is not None:
-            step.healing.pending.pop(slot, None)
+        if (mine := step.healing) is not None:
+            mine.pending.pop(slot, None)
+            call.mended = slot in mine.overrides or mine.repairs > mine.repairs_before
 
 
 def _result_of(state: State, event: e.OfCall, ts: float) -> CallState | None:

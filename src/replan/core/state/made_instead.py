@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
+from replan.core.calls.site import Place
 from replan.core.calls.telling import unique_text
 from replan.core.ids import base_of
 from replan.core.state.progress import CallState, StepState
@@ -87,16 +88,52 @@ def _hashed(value: object) -> object:
     return value
 
 
+Plans = tuple[int, ...]
+"""Versions of the plan, the earliest first."""
+
+
+@dataclass(slots=True)
+class Tries:
+    """The tries of what nothing tells apart."""
+
+    calls: list[CallState] = field(default_factory=list)
+    plans: Plans = ()
+    """Those that have tried it."""
+    by: dict[int, set[Place]] = field(default_factory=dict)
+    """Where each of them has."""
+    planned: set[int] = field(default_factory=set)
+    """Those that have meant it themselves: in the others recovery has put it in place of something else."""
+
+    def add(self, call: CallState) -> None:
+        self.calls.append(call)
+        if not self.plans or self.plans[-1] != call.plan:
+            self.plans = (*self.plans, call.plan)
+        self.by.setdefault(call.plan, set()).add((call.step_id, call.slot))
+        if not call.mended:
+            self.planned.add(call.plan)
+
+    def is_beside(self, other: Tries, until: int) -> bool:
+        """True if one plan up to this one has meant both: where it is only what recovery has tried in place of the other one, it has not."""
+        shared = (version for version in self.plans if version <= until and version in other.by)
+        return any(version in self.planned or not self.by[version] <= other.by[version] for version in shared)
+
+
+_Found = tuple[int, CallState, Tries]
+
+
 @dataclass(slots=True)
 class _Later:
     """The calls of later plans that may be in place of failed ones of one plan, in their order, each with its place."""
 
     seen: int = 0
-    for_any: list[tuple[int, CallState]] = field(default_factory=list)
-    for_one: dict[StepId, list[tuple[int, CallState]]] = field(default_factory=dict)
+    for_any: dict[Plans, list[_Found]] = field(default_factory=dict)
+    """By the plans that had tried what they call."""
+    for_one: dict[StepId, dict[Plans, list[_Found]]] = field(default_factory=dict)
+    mends: dict[Place, list[tuple[StepId | None, _Found]]] = field(default_factory=dict)
+    """Those that recovery had tried before, by where; with the step that they are for, None: any."""
 
 
-def _latest(calls: Sequence[tuple[int, CallState]], before: int) -> tuple[int, CallState] | None:
+def _latest(calls: Sequence[_Found], before: int) -> _Found | None:
     """The latest effect of a plan before this version."""
     until = bisect_left(calls, before, key=lambda one: one[1].plan)
     return next((calls[at] for at in range(until - 1, -1, -1) if calls[at][1].status in _TAKES_EFFECT), None)
@@ -112,10 +149,10 @@ class MadeInstead:
     _tool: ToolSpec | None = None
     """By whose word calls are told apart here, as far as that is known; else each content is another one."""
     _told: int = 0
-    _tries: dict[str, list[CallState]] = field(default_factory=dict)
+    _tries: dict[str, Tries] = field(default_factory=dict)
     """By what tells it from others."""
-    _new: list[CallState] = field(default_factory=list)
-    """The calls that no plan before theirs has tried."""
+    _made: list[tuple[CallState, Plans, Tries]] = field(default_factory=list)
+    """The calls; the plans that had tried what they call, their own included."""
     _as_of: AsOf | None = None
     _for: dict[int, _Later] = field(default_factory=dict)
     """By the version of the plan of failed calls."""
@@ -136,39 +173,68 @@ class MadeInstead:
         self,
         made: Sequence[CallState],
         failed: CallState,
+        tries: Tries,
         before: int,
         whom: Callable[[CallState, int], Collection[StepId] | None],
         as_of: AsOf,
         tool: ToolSpec | None,
     ) -> CallState | None:
-        """The latest effect of a plan after that of the failed call, and before this version, that none before has tried.
+        """The latest effect of a plan after that of the failed call, and before this version, that no plan has meant beside it.
 
-        `whom`: for the calls of which failed steps of a plan such a call may be there; None: of any. `as_of`: as long as it is the same,
-        so is that. `tool`: None, where the tool of the calls is not known.
+        `tries`: those of the failed call. `whom`: for the calls of which failed steps of a plan such a call may be there; None: of any.
+        `as_of`: as long as it is the same, so is that. `tool`: None, where the tool of the calls is not known.
         """
         self._tell(made, tool)
         if as_of != self._as_of:
             self._as_of, self._for = as_of, {}
         known = self._for.setdefault(failed.plan, _Later())
-        for at in range(known.seen, len(self._new)):
-            call = self._new[at]
-            names = whom(call, failed.plan) if call.plan > failed.plan else ()
+        self._look(known, failed.plan, whom)
+        found = [
+            _latest(calls, before)
+            for groups in (known.for_any, known.for_one.get(failed.step_id, {}))
+            for plans, calls in groups.items()
+            if tries.by.keys().isdisjoint(plans)
+        ]
+        for place in {place for places in tries.by.values() for place in places}:
+            mends = [
+                one
+                for name, one in known.mends.get(place, ())
+                if name in (None, failed.step_id) and not one[2].is_beside(tries, one[1].plan)
+            ]
+            found.append(_latest(mends, before))
+        latest = max(filter(None, found), key=itemgetter(0), default=None)
+        return None if latest is None else latest[1]
+
+    def _look(
+        self, known: _Later, version: int, whom: Callable[[CallState, int], Collection[StepId] | None]
+    ) -> None:
+        """Put the calls that have come since then to those of which a plan may have them in their place."""
+        for at in range(known.seen, len(self._made)):
+            call, plans, tries = self._made[at]
+            names = whom(call, version) if call.plan > version else ()
+            one = at, call, tries
             if names is None:
-                known.for_any.append((at, call))
+                known.for_any.setdefault(plans, []).append(one)
             for name in names or ():
-                known.for_one.setdefault(name, []).append((at, call))
-        known.seen = len(self._new)
-        found = [_latest(known.for_any, before), _latest(known.for_one.get(failed.step_id, ()), before)]
-        return max(filter(None, found), key=itemgetter(0), default=(0, None))[1]
+                known.for_one.setdefault(name, {}).setdefault(plans, []).append(one)
+            for tried in plans if names is None or names else ():
+                for place in () if tried in tries.planned else tries.by[tried]:
+                    mends = known.mends.setdefault(place, [])
+                    mends += [(name, one) for name in ([None] if names is None else names)]
+        known.seen = len(self._made)
 
     def tried_last(
         self, made: Sequence[CallState], failed: CallState, before: int, tool: ToolSpec | None
     ) -> CallState:
         """The latest try of what this call has failed at before this version: a plan that tries it again does not leave it out."""
-        self._tell(made, tool)
-        tries = self._tries.get(self._text(failed), [])
+        tries = self.tries_of(made, failed, tool).calls
         at = bisect_left(tries, before, key=lambda one: one.plan) - 1
         return tries[at] if at >= 0 and tries[at].plan > failed.plan else failed
+
+    def tries_of(self, made: Sequence[CallState], call: CallState, tool: ToolSpec | None) -> Tries:
+        """All tries of what this call is one of."""
+        self._tell(made, tool)
+        return self._tries.get(self._text(call)) or Tries()
 
     def _learn(self, made: Sequence[CallState]) -> None:
         for call in made[self._seen :]:
@@ -178,12 +244,11 @@ class MadeInstead:
     def _tell(self, made: Sequence[CallState], tool: ToolSpec | None) -> None:
         if tool is not None and tool is not self._tool:
             self._tool, self._told, self._as_of = tool, 0, None
-            self._tries, self._new = {}, []
+            self._tries, self._made = {}, []
         for call in made[self._told :]:
-            tries = self._tries.setdefault(self._text(call), [])
-            tries.append(call)
-            if tries[0].plan == call.plan:
-                self._new.append(call)
+            tries = self._tries.setdefault(self._text(call), Tries())
+            tries.add(call)
+            self._made.append((call, tries.plans, tries))
         self._told = len(made)
 
     def _text(self, call: CallState) -> str:

@@ -71,6 +71,8 @@ class CallState:
     """Faults of its earlier tries that code let pass; a try that was cut off is none."""
     plan: int = 1
     """The version of the plan that it was made under."""
+    mended: bool = False
+    """Recovery has put it in place of what the plan has."""
     settled: bool = False
     """Its answer was lost, and it was found out afterwards that it has succeeded."""
     of_task: str = ""

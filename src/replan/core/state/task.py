@@ -24,7 +24,7 @@ from replan.core.references.metadata import Metadata
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets
 from replan.core.state.human_input import Word
 from replan.core.state.ledger import Ledger, LedgerEntry
-from replan.core.state.made_instead import EveryStep, MadeInstead, mended
+from replan.core.state.made_instead import EveryStep, MadeInstead, Tries, mended
 from replan.core.state.progress import ALONE_AFTER
 from replan.core.state.progress import ENDED as ENDED
 from replan.core.state.progress import ONLY as ONLY
@@ -442,15 +442,16 @@ class State:
         """By the same tool, or by one that does the same."""
         as_of, specs = (self.plans, len(self.left_out)), self._specs
         specs[tool.id] = tool
-        name = failed.tool_id
+        name, tries = failed.tool_id, Tries()
         if made := self.made.get(name):
             failed = self._tried(name).tried_last(made, failed, before, specs.get(name))
+            tries = self._tried(name).tries_of(made, failed, specs.get(name))
         if failed.status in ("succeeded", "unknown"):
             return failed
         for name in dict.fromkeys((failed.tool_id, tool.id, *tool.counterparts)):
             made = self.made.get(name)
             tried, spec = self._tried(name), specs.get(name)
-            found = tried.new(made, failed, before, self._for_whom, as_of, spec) if made else None
+            found = tried.new(made, failed, tries, before, self._for_whom, as_of, spec) if made else None
             if found is not None:
                 return found
         return None
