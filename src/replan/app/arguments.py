@@ -20,8 +20,8 @@ Tools: TypeAlias = Sequence[Callable[..., Any] | ToolSource | str]
 Ask: TypeAlias = Callable[[str, str, Question], Awaitable[JsonObject | None]]
 
 
-class TaskArguments(TypedDict, total=False):
-    """What `Replan.run` takes beside the task's text and the form of its answer."""
+class Asked(TypedDict, total=False):
+    """What is said of a task beside its text, its secrets and the form of its answer."""
 
     metadata: Mapping[str, Any] | None
     context: Mapping[str, Any] | None
@@ -30,9 +30,20 @@ class TaskArguments(TypedDict, total=False):
     task_id: str | None
     timeout: float | None
     plan: Mapping[str, Any] | None
-    secrets: Mapping[str, Any] | None
     workflow: str | None
     slots: Mapping[str, Any] | None
+
+
+class RunArguments(Asked, total=False):
+    """The same of one task, which may be evaluated otherwise than others of the same `Replan`."""
+
+    evaluation: Evaluation | None
+
+
+class TaskArguments(Asked, total=False):
+    """What `Replan.run` takes beside the task's text and the form of its answer."""
+
+    secrets: Mapping[str, Any] | None
 
 
 class Arguments(Options, TaskArguments, total=False):

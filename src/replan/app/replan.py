@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
-from pydantic import SecretStr, TypeAdapter
+from pydantic import SecretStr
 
-from replan.app.arguments import Arguments, Ask, Evaluation, Tools
+from replan.app.arguments import Arguments, Ask, Evaluation, RunArguments, Tools
 from replan.app.beginning import begun_of
 from replan.app.checked import checked
 from replan.app.delivering import audited, audited_names, deliver, outbox_of
@@ -22,16 +22,15 @@ from replan.app.keeping import Keeping
 from replan.app.opening import opened
 from replan.app.running import NOT_OPEN, Running
 from replan.app.serving import Serving
+from replan.app.submitting import Form, form_of, submission_of
 from replan.app.working import GRACE_SECS, hand_of, work_off
 from replan.config import Settings, may_hold_secrets
 from replan.config.options import Options, listed, mapping, policy_with, text_of
-from replan.config.values import found
 from replan.config.whoever import whoever
 from replan.core.begun import Begun
 from replan.core.events import Record
 from replan.core.kinds.scene import Scene
 from replan.core.kinds.workflow import Workflow
-from replan.core.limits.policy import within
 from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.secrets import KnownSecrets, secrets_of_settings, secrets_of_text
 from replan.core.tools.stats import ToolKey, ToolStats
@@ -41,7 +40,6 @@ from replan.engine.procrastinate.queue import Line, Worker
 from replan.errors import InputError
 from replan.ports import Consumer, ConsumerState, TaskSummary, Warmable
 from replan.reasoning.prompting.prompts import check_all, load
-from replan.run.following.wanted import with_names
 from replan.run.service.announcer import Announcer, OnEvent
 from replan.run.service.for_workers import for_workers
 from replan.run.service.pruning import is_gone_by
@@ -201,16 +199,7 @@ class Replan(Keeping, Intervening):
         text: str = "",
         *,
         output_type: type[T],
-        metadata: Mapping[str, Any] | None = None,
-        context: Mapping[str, Any] | None = None,
-        session_id: str | None = None,
-        previous_task_id: str | None = None,
-        task_id: str | None = None,
-        timeout: float | None = None,
-        plan: Mapping[str, Any] | None = None,
-        evaluation: Evaluation | None = None,
-        workflow: str | None = None,
-        slots: Mapping[str, Any] | None = None,
+        **task: Unpack[RunArguments],
     ) -> TaskResult[T]: ...
 
     @overload
@@ -218,19 +207,10 @@ class Replan(Keeping, Intervening):
         self,
         text: str = "",
         *,
-        metadata: Mapping[str, Any] | None = None,
-        context: Mapping[str, Any] | None = None,
-        session_id: str | None = None,
-        previous_task_id: str | None = None,
-        task_id: str | None = None,
-        timeout: float | None = None,
-        plan: Mapping[str, Any] | None = None,
-        evaluation: Evaluation | None = None,
-        workflow: str | None = None,
-        slots: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | None = None,
         output_type: Any = None,
         secrets: Mapping[str, str | SecretStr] | None = None,
+        **task: Unpack[RunArguments],
     ) -> TaskResult[Any]: ...
 
     @checked
@@ -261,20 +241,22 @@ class Replan(Keeping, Intervening):
         What its validators refuse goes back to the model once; then the task has failed. If the caller is cancelled,
         so is the task.
         """
-        adapter, output_schema = _typed(output_type, output_schema)
+        adapter, output_schema = form_of(output_type, output_schema)
         check = None if adapter is None else partial(answer_problems, adapter)
-        wanted = await self._submission(
+        wanted = await self._built(
             text,
-            metadata,
-            with_names(context, session_id, previous_task_id),
-            task_id,
-            timeout,
-            plan,
-            evaluation,
-            output_schema,
-            secrets,
-            workflow,
-            slots,
+            metadata=metadata,
+            context=context,
+            session_id=session_id,
+            previous_task_id=previous_task_id,
+            task_id=task_id,
+            timeout=timeout,
+            plan=plan,
+            evaluation=evaluation,
+            output_schema=output_schema,
+            secrets=secrets,
+            workflow=workflow,
+            slots=slots,
         )
         if adapter is not None and (named := name_of_type(output_type)):
             wanted = wanted._replace(settings={**wanted.settings, "answer_type": named})
@@ -306,18 +288,20 @@ class Replan(Keeping, Intervening):
         Where workers take tasks (`[engine] kind = "procrastinate"`) it waits in `queue` (`"default"`), behind those of a
         higher `priority` (0).
         """
-        wanted = await self._submission(
+        wanted = await self._built(
             text,
-            metadata,
-            with_names(context, session_id, previous_task_id),
-            task_id,
-            timeout,
-            plan,
-            evaluation,
-            output_schema,
-            secrets,
-            workflow,
-            slots,
+            metadata=metadata,
+            context=context,
+            session_id=session_id,
+            previous_task_id=previous_task_id,
+            task_id=task_id,
+            timeout=timeout,
+            plan=plan,
+            evaluation=evaluation,
+            output_schema=output_schema,
+            secrets=secrets,
+            workflow=workflow,
+            slots=slots,
         )
         return (await self._open.submit(self._placed(wanted, queue, priority)))[0]
 
@@ -447,10 +431,10 @@ class Replan(Keeping, Intervening):
         secrets: Mapping[str, str | SecretStr] | None = None,
     ) -> Plan:
         """A checked plan for the task, which is neither stored nor run; with `plan`, that one checked; with `workflow`, what that comes to."""
-        context = with_names(None, session_id, previous_task_id)
-        wanted = await self._submission(
-            text, metadata, context, None, None, plan, evaluation, None, secrets, workflow, slots
-        )
+        wanted = await self._built(
+            text, metadata=metadata, session_id=session_id, previous_task_id=previous_task_id, plan=plan,
+            evaluation=evaluation, secrets=secrets, workflow=workflow, slots=slots,
+        )  # fmt: skip
         return await self.service.plan_only(wanted)
 
     @checked
@@ -602,55 +586,6 @@ class Replan(Keeping, Intervening):
             queue=queue, priority=0 if priority is None else priority,
         )  # fmt: skip
 
-    async def _submission(
-        self,
-        text: str,
-        metadata: Mapping[str, Any] | None,
-        context: Mapping[str, Any] | None,
-        task_id: str | None,
-        timeout: float | None,
-        plan: Mapping[str, Any] | None,
-        evaluation: Evaluation | None,
-        output_schema: Mapping[str, Any] | None,
-        secrets: Mapping[str, str | SecretStr] | None,
-        workflow: str | None = None,
-        slots: Mapping[str, Any] | None = None,
-    ) -> Submission:
-        changes: Options = {}
-        if timeout is not None:
-            changes["budget"] = within(self._policy.budget, timeout)
-        if evaluation is not None:
-            changes["evaluation"] = evaluation
-        if output_schema is not None:
-            changes["output_schema"] = mapping("output_schema", output_schema, {"type": "object"})
-        wanted = Submission(
-            description=text_of("the task", text),
-            policy=policy_with(self._policy, changes),
-            metadata=mapping("metadata", {} if metadata is None else metadata, {"project": "P-7"}),
-            context=mapping("context", {} if context is None else context, {"session_id": "s-1"}),
-            task_id=None if task_id is None else text_of("task_id", task_id),
-            plan=None if plan is None else mapping("plan", plan, {"steps": []}),
-            tools=self._begun.tools,
-            settings=self._begun.settings,
-            secrets=dict(secrets or {}),
-            workflow=None if workflow is None else text_of("workflow", workflow),
-            slots={} if slots is None else mapping("slots", slots, {"city": "Rome"}),
-        )
-        return await self.service.built(wanted)
-
-
-def _typed(
-    output_type: Any, schema: Mapping[str, Any] | None
-) -> tuple[TypeAdapter[Any] | None, Mapping[str, Any] | None]:
-    if output_type is None:
-        return None, schema
-    if schema is not None:
-        raise InputError("give output_type or output_schema, not both")
-    try:
-        adapter = TypeAdapter(output_type)
-        return adapter, adapter.json_schema()
-    except Exception as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".:")
-        raise InputError(
-            f"output_type: {found(output_type)} cannot be the form of an answer, as a Pydantic model or list[str] can: {said}"
-        ) from error
+    async def _built(self, text: str, **asked: Unpack[Form]) -> Submission:
+        """The submission, with the plan of its workflow if it names one."""
+        return await self.service.built(submission_of(text, self._policy, self._begun, **asked))
