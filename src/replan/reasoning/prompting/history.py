@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from replan.core.types import JsonObject, Plan, StepId
-from replan.reasoning.prompting.view import CallReport, StepReport
+from replan.reasoning.prompting.view import MOST_CALLS, CallReport, ItemCalls, StepReport
 
 _MOST_STEPS = 200
 _LINE = 400
 """Characters of one line of a step that is not its output."""
-_MOST_CALLS = 40
-"""Calls of one step of which each gets a line."""
 
 
 def render_steps(
@@ -38,7 +36,8 @@ def render_steps(
     shown = _worth_showing(steps, final)
     bodies = {at: _body(steps[at], plain=plain) for at in shown}
     given = {} if plain else {at: _parameters(steps[at].parameters) for at in shown if steps[at].parameters}
-    texts = {(at, 0): text for at, text in bodies.items()} | {(at, 1): text for at, text in given.items()}
+    items = {} if plain else {at: _items(steps[at].items) for at in shown if steps[at].items}
+    texts = {(at, part): text for part, of in enumerate((bodies, given, items)) for at, text in of.items()}
     allowed = _shares(
         {key: len(text) for key, text in texts.items()},
         limit,
@@ -46,7 +45,10 @@ def render_steps(
     )
     cut_ = {key: shorten(text, allowed[key]) for key, text in texts.items()}
     blocks = [
-        _block(steps[at], cut_[at, 0], cut_.get((at, 1), ""), plain=plain, planned=planned) for at in shown
+        _block(
+            steps[at], cut_[at, 0], cut_.get((at, 1), ""), cut_.get((at, 2), ""), plain=plain, planned=planned
+        )
+        for at in shown
     ]
     if left := len(steps) - len(shown):
         done = sum(1 for at, step in enumerate(steps) if at not in bodies and step.status == "succeeded")
@@ -79,7 +81,7 @@ def _worth_showing(steps: Sequence[StepReport], final: Collection[StepId]) -> li
     return sorted(ranked[:_MOST_STEPS])
 
 
-def _block(step: StepReport, body: str, given: str, *, plain: bool, planned: bool) -> str:
+def _block(step: StepReport, body: str, given: str, items: str, *, plain: bool, planned: bool) -> str:
     title = f"{step.step_id} ({shorten(_one_line(step.name), 120)})" if step.name else step.step_id
     head = f"{title}: {step.tool} -> {step.status}"
     if plain:
@@ -99,16 +101,38 @@ def _block(step: StepReport, body: str, given: str, *, plain: bool, planned: boo
         lines.append(f"planned as: {shorten(told, _LINE)}")
     if given:
         lines.append(f"parameters: {given}")
-    lines += [_call_line(call) for call in step.calls[:_MOST_CALLS]]
-    if len(step.calls) > _MOST_CALLS:
-        lines.append(f"({len(step.calls) - _MOST_CALLS} more calls)")
-    return "\n  ".join([*lines, *([body] if body else [])])
+    lines += [_call_line(call) for call in step.calls[:MOST_CALLS]]
+    if len(step.calls) > MOST_CALLS:
+        lines.append(f"({len(step.calls) - MOST_CALLS} more calls)")
+    return "\n  ".join([*lines, *([items] if items else []), *([body] if body else [])])
 
 
 def _call_line(call: CallReport) -> str:
-    told = shorten(json.dumps(call.parameters, ensure_ascii=False, default=str), _LINE)
-    line = "; ".join([f"{call.place}: {call.tool} {told} -> {call.status}", *call.notes])
+    line = "; ".join([f"{call.place}: {call.tool} {_told(call.parameters)} -> {call.status}", *call.notes])
     return f"{line}; error: {shorten(_one_line(call.error), _LINE)}" if call.error else line
+
+
+def _items(groups: Sequence[ItemCalls]) -> str:
+    """What the items of a list were called with: once what they have in common, and then each item's own."""
+    return "\n  ".join(line for group in groups for line in _group(group))
+
+
+def _group(group: ItemCalls) -> Iterator[str]:
+    at = f"{group.place}, " if group.place else ""
+    if group.parameters or not group.each:
+        which = "every item" if group.every else f"the other {group.count} items"
+        yield f"{at}{which}: {group.tool} {_told(group.parameters)}"
+        tool = ""
+    else:
+        tool = f"{group.tool} "
+    for place, own in group.each:
+        yield f"{at}{place}: {tool}{_told(own)}"
+    if group.each and (left := group.count - len(group.each)):
+        yield f"({left} more items, called in the same way)"
+
+
+def _told(parameters: JsonObject) -> str:
+    return shorten(json.dumps(parameters, ensure_ascii=False, default=str), _LINE)
 
 
 def _parameters(given: JsonObject) -> str:

@@ -9,6 +9,9 @@ from typing import Any
 from replan.core.following.told import PreviousTask
 from replan.core.types import Artifact, Fault, Frozen, JsonObject, StepId, ToolId
 
+MOST_CALLS = 40
+"""Calls of one step, or items that were called alike, of which each gets a line."""
+
 
 class TaskView(Frozen):
     """A task as prompts see it. `today` is an ISO date; empty: not said."""
@@ -48,6 +51,22 @@ class CallReport:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemCalls:
+    """The calls of a list's items that went as planned, and of which there is nothing else to say."""
+
+    place: str
+    """Of which action; empty: of the step's tool."""
+    tool: ToolId
+    parameters: JsonObject
+    """What all of them were called with."""
+    each: tuple[tuple[str, JsonObject], ...]
+    """Of the first items, which (`item 3`), and what it was called with besides; empty: none has anything of its own."""
+    count: int
+    every: bool = True
+    """There are no other items."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepReport:
     """One step of a finished round, as far as it got."""
 
@@ -77,7 +96,9 @@ class StepReport:
     reused: bool = False
     """Its only call was not made: the output is an earlier one's."""
     calls: tuple[CallReport, ...] = ()
-    """Of several calls, those of which there is something to say."""
+    """Of several calls, those of which there is something to say, before the calls of actions that went as planned."""
+    items: tuple[ItemCalls, ...] = ()
+    """The other calls of a list's items."""
     current: bool = True
     """It is in the plan; otherwise a later plan has left it out."""
 

@@ -7,19 +7,19 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 
 from replan.core.calls.site import items_in_words
-from replan.core.evaluation.alike import like_before
 from replan.core.evaluation.effects_had import called_or_planned
 from replan.core.evaluation.older import older_than_a_change
 from replan.core.references.kept import name_of
 from replan.core.references.refs import references
 from replan.core.state.human_input import lines
 from replan.core.state.progress import artifacts_of, files_of
-from replan.core.state.task import ONLY, CallState, State, StepState
+from replan.core.state.task import ONLY, State, StepState
 from replan.core.types import JsonObject, Role, StepId, ToolSpec
-from replan.reasoning.prompting.view import CallReport, StepReport, TaskView
+from replan.reasoning.prompting.view import StepReport, TaskView
 from replan.run.following.wanted import PREVIOUS, SESSION
 from replan.run.session.context import Run
 from replan.run.session.outputs import Loaded
+from replan.run.views.calls import call_notes, item_calls, only_call, single_calls
 
 _MOST_FILES = 5
 """Files of one step of which prompts tell more than the name."""
@@ -113,7 +113,7 @@ def report_of(step: StepState, loaded: Loaded, *, whole: bool, state: State, tol
         else:
             output = loaded.output_of(step)
     calls = list(step.calls.values())
-    one = calls[0] if len(calls) == 1 and not step.step.actions and step.items is None else None
+    one = only_call(step)
     return StepReport(
         step_id=step.step.step_id,
         name=step.step.name,
@@ -124,7 +124,7 @@ def report_of(step: StepState, loaded: Loaded, *, whole: bool, state: State, tol
         artifact=artifact,
         error=step.fault,
         reason=step.skip.reason if step.skip else "",
-        notes=(*_notes(step, state), *(_call_notes(one, step, state) if one is not None else ()))
+        notes=(*_notes(step, state), *(call_notes(one, step, state) if one is not None else ()))
         if told
         else (),
         when=step.step.when or "",
@@ -132,7 +132,8 @@ def report_of(step: StepState, loaded: Loaded, *, whole: bool, state: State, tol
         expected=step.step.expected_output if told else "",
         planned=_by_reference(step) if told else {},
         reused=len(calls) == 1 and calls[0].reused,
-        calls=tuple(_calls(step, one, state)) if told else (),
+        calls=tuple(single_calls(step, state)) if told else (),
+        items=tuple(item_calls(step)) if told else (),
         current=not step.gone,
     )
 
@@ -166,62 +167,6 @@ def _notes(step: StepState, state: State) -> Iterator[str]:
             f"what it was reused from was made before {one.change.step_id!r} ({one.change.tool_id}), which this step comes after: if that "
             "changed what it is made of, it is the older result"
         )
-
-
-def _call_notes(call: CallState, step: StepState, state: State) -> Iterator[str]:
-    """What is to be known of a call besides its status."""
-    if call.reused:
-        yield "reused: an earlier call gave this, and nothing was called"
-    elif call.of_task:
-        yield f"made by task {call.of_task!r} of the same family before, whose call stands for this one: nothing was called"
-    elif call.status == "succeeded" and call.effect != "reads":
-        yield "has taken effect" + (
-            " (its answer was lost; that was found out afterwards)" if call.settled else ""
-        )
-        if not step.step.repeat and (like := like_before(state, call)) is not None:
-            yield f"very like what plan {like.plan} has done in {like.step_id}: the same effect twice, if not meant so"
-    elif call.status == "unknown":
-        yield "nobody knows whether it took effect"
-    planned = next(
-        (one.tool for one in step.step.actions if one.action_id == call.slot.action_id), step.step.tool
-    )
-    if planned and call.tool_id and call.tool_id != planned:
-        yield f"a stand-in for {planned}"
-    known = state.recovery
-    said = known.approvals.get(call.key) if known is not None else None
-    if said is not None and said.approved:
-        yield "waited for a person, who agreed"
-
-
-def _calls(step: StepState, one: CallState | None, state: State) -> Iterator[CallReport]:
-    """The calls that have something of their own to say: of an earlier form, failed, in doubt, reused, or effects."""
-    again = step.calls if one is None else {}
-    kept = {
-        call.slot: call
-        for call in step.former or ()
-        if call.status == "succeeded" and _taken_over(again.get(call.slot), call)
-    }
-    for call in step.former or ():
-        if call.status in ("succeeded", "failed", "unknown") and kept.get(call.slot) is not call:
-            yield _call(f"earlier, in plan {call.plan}", call, step, state)
-    for call in again.values():
-        if (made := kept.get(call.slot)) is not None:  # told as it was made: nothing was called since
-            yield _call(f"kept from plan {made.plan}", made, step, state)
-        elif call.status != "succeeded" or call.reused or call.effect != "reads":
-            yield _call(call.slot.words(), call, step, state)
-
-
-def _taken_over(now: CallState | None, former: CallState) -> bool:
-    """True if the output of a call that the step made in an earlier form stands for the one at this place now."""
-    return now is not None and now.reused and now.key == former.key
-
-
-def _call(place: str, call: CallState, step: StepState, state: State) -> CallReport:
-    error = call.fault.message if call.fault is not None and call.status != "succeeded" else ""
-    where = ", ".join(filter(None, dict.fromkeys([place, call.slot.words()])))
-    tries = (f"{call.attempt} tries",) if call.attempt > 1 else ()
-    notes = (*_call_notes(call, step, state), *tries)
-    return CallReport(where, call.tool_id, call.status, call.parameters, error, notes)
 
 
 def _by_reference(step: StepState) -> JsonObject:
