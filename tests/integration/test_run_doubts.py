@@ -757,3 +757,100 @@ def test_the_record_of_a_like_call_is_told_as_taken(spread: dict[str, Any]) -> N
     assert "p-found" in asked[-1].split("~~~ settled")[1]
     assert ran.result.failure is not None
     assert ran.result.failure.kind == "outcome_unknown"
+
+
+# ── what a call gave that is known to have happened ───────────────────────────
+
+BOOKED = {"order": "order-17", "cents": 1000}
+
+
+def booked(gives: dict[str, Any], answer: dict[str, Any], text: str) -> Ran:
+    """A payment whose answer is lost; the book shows it, and the tool `gives` what it declares."""
+    shop = Shop(takes_effect=True)
+    tools = {
+        **shop.tools(),
+        "pay": FakeTool(output=shop.pay, parameters=ORDER, spec={"output_schema": gives}, **ONCE),
+        "payments": FakeTool(output={"payments": [BOOKED]}, **READS),
+    }
+    answers = {
+        "execution_plan": plan(
+            step("p", "pay", parameters={"order": "order-17"}),
+            step("n", "note", "p", parameters={"text": text}),
+        ),
+        "evaluation": verdict(),
+        "overall_reflection": overall(),
+        "step_reflection": [
+            VERIFY, answer, reflection("trigger_overall_reflection", {"summary": "no"}, "dependency_error"),
+        ],
+    }  # fmt: skip
+
+    async def main() -> Ran:
+        return (await (await bench(tools, answers)).run()).check()
+
+    ran = virtual_time(main())
+    assert shop.paid == ["order-17"]
+    return ran
+
+
+SCALARS = {"type": "object", "additionalProperties": {"type": ["string", "integer"]}}
+WITH_ID = {
+    "type": "object",
+    "properties": {"payment": {"type": "string"}, "cents": {"type": "integer"}},
+    "required": ["payment", "cents"],
+}
+
+
+def test_left_out_the_output_is_the_record_that_is_quoted() -> None:
+    ran = booked(SCALARS, settle(True), "paid: ${p.output.cents}")
+    assert [one.output for one in ran.events("outcome_settled")] == [BOOKED]
+    assert ran.events("step_reflected")[-1].violations == ()
+    assert ran.outputs()["n"] == "paid: 1000"
+    assert ran.result.is_success
+
+
+def test_that_it_happened_can_be_said_where_nobody_knows_what_it_gave() -> None:
+    ran = booked(WITH_ID, settle(True), "paid")
+    assert [(one.happened, one.output) for one in ran.events("outcome_settled")] == [(True, None)]
+    assert ran.events("step_reflected")[-1].violations == ()
+    assert (
+        "p: pay -> succeeded; has taken effect (its answer was lost; that was found out afterwards, and not what it gave)"
+        in steps_judged(ran)
+    )
+    assert ran.result.is_success
+
+
+def test_what_needs_an_output_that_nobody_knows_fails_and_nothing_is_paid_again() -> None:
+    ran = booked(WITH_ID, settle(True), "paid: ${p.output.payment}")
+    assert [one.output for one in ran.events("outcome_settled")] == [None]
+    assert not ran.result.is_success
+    assert ran.state.steps["p"].status == "succeeded"
+    fault = ran.state.steps["n"].fault
+    assert fault is not None
+    assert fault.category == "dependency_error"
+
+
+@pytest.mark.parametrize("given", [{"cents": 1000}, {"cents": 1000, "payment": "P-1"}])
+def test_an_output_that_is_not_whole_or_made_up_is_told_that_it_may_be_left_out(
+    given: dict[str, Any],
+) -> None:
+    shop = Shop(takes_effect=True)
+    tools = {
+        **shop.tools(),
+        "pay": FakeTool(output=shop.pay, parameters=ORDER, spec={"output_schema": WITH_ID}, **ONCE),
+        "payments": FakeTool(output={"payments": [BOOKED]}, **READS),
+    }
+    answers = {
+        "execution_plan": plan(step("p", "pay", parameters={"order": "order-17"})),
+        "evaluation": verdict(),
+        "step_reflection": [VERIFY, settle(True, output=given), settle(True)],
+    }
+
+    async def main() -> Ran:
+        return (await (await bench(tools, answers)).run()).check()
+
+    ran = virtual_time(main())
+    told = ran.events("step_reflected")[-1].violations
+    assert told
+    assert all("leave output out" in one and "nobody knows what the call gave" in one for one in told)
+    assert [(one.happened, one.output) for one in ran.events("outcome_settled")] == [(True, None)]
+    assert ran.result.is_success

@@ -79,17 +79,22 @@ def _of_settlement(action: SuggestedAction, failed: Failed, shown: Sequence[Read
         )
     if happened and (unread := _unread(action.data.get("output"), shown, failed.parameters)):
         yield (
-            f"output has {unread!r}, which stands in no reading: give what the readings show, or leave output out: then it is "
-            "the record that is quoted"
+            f"output has {unread!r}, which stands in no reading: give what the readings show, or {_LEFT_OUT}"
         )
     elif happened and (
         problem := _not_of(action.data.get("output"), quoted_of(action, failed, shown), shown)
     ):
         yield problem
-    if happened and failed.wanted is not None:
-        output = settled_output(action, shown, failed.wanted)
-        for problem in schemas.problems(failed.wanted, output)[:5]:
-            yield f"output has to be what {failed.tool.id if failed.tool else 'the tool'!r} gives: {problem}"
+    given = action.data.get("output")
+    if happened and given is not None and failed.wanted is not None:
+        for problem in schemas.problems(failed.wanted, given)[:5]:
+            tool = repr(failed.tool.id) if failed.tool is not None else "the tool"
+            yield f"output has to be what {tool} gives: {problem}; give all of it, as the readings show it, or {_LEFT_OUT}"
+
+
+_LEFT_OUT = (
+    "leave output out: then it is the record that is quoted, where that is what the tool gives, and else nobody knows what the call gave"
+)
 
 
 def quoted_of(action: SuggestedAction, failed: Failed, shown: Sequence[Reading]) -> list[Any]:
@@ -111,7 +116,7 @@ def _not_of(output: Any, records: Sequence[Any], readings: Sequence[Reading]) ->
         for name, value in output.items():
             there = [found[name] for one in objects for found in _every_object(one) if name in found]
             if there and not any(_is_the_same(value, one) for one in there):
-                return f"output has {value!r} as {name!r}, and the record that is quoted has {text_of(there[0])}: leave output out: then it is that record"
+                return f"output has {value!r} as {name!r}, and the record that is quoted has {text_of(there[0])}: {_LEFT_OUT}"
     mine = {value for one in records for value in [*scalars(one), *scalars(list(_every_object(one)))]}
     foreign = [
         one
@@ -122,7 +127,7 @@ def _not_of(output: Any, records: Sequence[Any], readings: Sequence[Reading]) ->
     for value in scalars(output):
         holders = [one for one in foreign if value in scalars(one)]
         if value not in mine and holders and all(mine.isdisjoint(_telling_in(one)) for one in holders):
-            return f"output has {value!r}, which another record has: give what the record that is quoted shows, or leave output out"
+            return f"output has {value!r}, which another record has: give what the record that is quoted shows, or {_LEFT_OUT}"
     return ""
 
 
@@ -206,18 +211,12 @@ def _as_number(text: str) -> Decimal | None:
     return number if number.is_finite() else None
 
 
-def settled_output(
-    action: SuggestedAction, readings: Sequence[Reading], wanted: JsonObject | None = None, record: Any = None
-) -> Any:
-    """What stands for the output of a call that has happened: as told, else the record that is quoted, or the latest reading, if
-    that fits."""
+def settled_output(action: SuggestedAction, wanted: JsonObject | None, record: Any) -> Any:
+    """What stands for the output of a call that has happened: as told, else the `record` that is quoted, where that is what the tool gives.
+    None: that it happened is known, and not what it gave."""
     if action.data.get("output") is not None:
         return action.data["output"]
-    if record is not None and (wanted is None or not schemas.problems(wanted, record)):
-        return record
-    values = [opened(reading.output) for reading in reversed(readings) if reading.output]
-    fitting = (value for value in values if wanted is None or not schemas.problems(wanted, value))
-    return next(fitting, values[0] if values else None)
+    return record if wanted is None or not schemas.problems(wanted, record) else None
 
 
 _TELLING = 4

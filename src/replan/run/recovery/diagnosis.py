@@ -311,7 +311,7 @@ class Recovery:
                 raise Taken
             shown = free[0].output if free else None
             record = free[0].record if free else ""
-            output = settled_output(action, readings, tool.output_schema if tool else None, shown)
+            output = settled_output(action, tool.output_schema if tool else None, shown)
         output, masked = as_seen(output) if self._run.state.hides else (output, False)
         self._run.record(
             OutcomeSettled(

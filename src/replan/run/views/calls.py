@@ -73,9 +73,7 @@ def call_notes(call: CallState, step: StepState, state: State) -> Iterator[str]:
     elif call.of_task:
         yield f"made by task {call.of_task!r} of the same family before, whose call stands for this one: nothing was called"
     elif call.status == "succeeded" and call.effect != "reads":
-        yield "has taken effect" + (
-            " (its answer was lost; that was found out afterwards)" if call.settled else ""
-        )
+        yield "has taken effect" + _found_out(call)
         if not step.step.repeat and (like := like_before(state, call)) is not None:
             yield f"very like what plan {like.plan} has done in {like.step_id}: the same effect twice, if not meant so"
     elif call.status == "unknown":
@@ -88,6 +86,14 @@ def call_notes(call: CallState, step: StepState, state: State) -> Iterator[str]:
     said = known.approvals.get(call.key) if known is not None else None
     if said is not None and said.approved:
         yield "waited for a person, who agreed"
+
+
+def _found_out(call: CallState) -> str:
+    if not call.settled:
+        return ""
+    given = call.output
+    known = given is not None and (given.artifact is not None or given.value is not None)
+    return f" (its answer was lost; that was found out afterwards{'' if known else ', and not what it gave'})"
 
 
 def _as_planned(call: CallState, step: StepState) -> bool:
