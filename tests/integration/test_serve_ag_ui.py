@@ -35,7 +35,13 @@ def lost() -> str:
     raise ValueError("there is no such thing")
 
 
-TOOLS = [weather, pay, lost]
+@tool(effect="once")
+def book(seats: int) -> str:
+    """Book seats, and lose the answer."""
+    raise ConnectionResetError("cut")
+
+
+TOOLS = [weather, pay, lost, book]
 
 
 def step(step_id: str, tool_id: str, *dependencies: str, **parameters: Any) -> dict[str, Any]:
@@ -128,6 +134,87 @@ async def test_a_no_and_a_failure_end_the_run_with_an_error(tmp_path: Path) -> N
         refused = await told(here, run_of("run-3", resume=resume))
     assert failed[-1].type.value == refused[-1].type.value == "RUN_ERROR"
     assert "there is no such thing" in failed[-1].message
+
+
+async def status_of(here: Here, body: dict[str, Any]) -> tuple[int, str]:
+    async with httpx2.AsyncClient(base_url=here.url, timeout=30.0, trust_env=False) as http:
+        answer = await http.post("/ag-ui", json=body)
+    return answer.status_code, "" if answer.status_code == 200 else answer.json()["detail"]
+
+
+async def test_an_answer_sent_again_is_the_same_run_and_another_one_is_refused(tmp_path: Path) -> None:
+    async with service_here(tmp_path, tools=TOOLS, ag_ui=True) as here:
+        for run_id, status, more in (
+            ("run-1", "resolved", {}),
+            ("run-2", "resolved", {"reason": "as agreed"}),
+            ("run-3", "cancelled", {}),
+        ):
+            first = await told(here, run_of(run_id, step("a", "pay", amount=3)))
+            (interrupt,) = first[-1].outcome.interrupts
+            payload = {"approved": True, "hash": interrupt.metadata["hash"], **more}
+            entry = {"interruptId": interrupt.id, "status": status, "payload": payload}
+            body = run_of(f"{run_id}-on", resume=[entry])
+            once = await told(here, body)
+            again = await told(here, body)
+            assert [e.type for e in again if e.type.value != "STATE_SNAPSHOT"] == [
+                e.type for e in once if e.type.value != "STATE_SNAPSHOT"
+            ]
+            other = {
+                **entry,
+                "status": "resolved",
+                "payload": {"approved": status == "cancelled", "hash": payload["hash"]},
+            }
+            code, detail = await status_of(here, run_of(f"{run_id}-other", resume=[other]))
+            assert code == 409
+            assert "was answered before by" in detail
+            assert "that answer holds" in detail
+        changed = await told(here, run_of("run-4", step("a", "pay", amount=3)))
+        (interrupt,) = changed[-1].outcome.interrupts
+        payload = {"approved": True, "hash": interrupt.metadata["hash"], "parameters": {"amount": 2}}
+        body = run_of(
+            "run-4-on", resume=[{"interruptId": interrupt.id, "status": "resolved", "payload": payload}]
+        )
+        assert (await told(here, body))[-1].type == (await told(here, body))[-1].type
+        plain = {**payload, "parameters": {"amount": 3}}
+        other = [{"interruptId": interrupt.id, "status": "resolved", "payload": plain}]
+        assert (await status_of(here, run_of("run-4-other", resume=other)))[0] == 409
+
+
+async def test_the_answer_to_a_question_sent_again_is_the_same_run_too(tmp_path: Path) -> None:
+    async with service_here(tmp_path, tools=TOOLS, ag_ui=True) as here:
+        for run_id, status in (("run-1", "resolved"), ("run-2", "cancelled")):
+            first = await told(here, run_of(run_id, step("a", "book", seats=2)))
+            (interrupt,) = first[-1].outcome.interrupts
+            assert interrupt.reason == "outcome"
+            entry = {
+                "interruptId": interrupt.id,
+                "status": status,
+                "payload": {"text": "yes", "output": "B1"},
+            }
+            body = run_of(f"{run_id}-on", resume=[entry])
+            once, again = await told(here, body), await told(here, body)
+            assert [event.type.value for event in again][-1] == [event.type.value for event in once][-1]
+            assert (
+                once[-1].outcome.type
+                == again[-1].outcome.type
+                == ("success" if status == "resolved" else "cancelled")
+            )
+            other = {**entry, "status": "resolved", "payload": {"text": "no"}}
+            assert (await status_of(here, run_of(f"{run_id}-other", resume=[other])))[0] in (404, 409)
+
+
+async def test_an_answer_that_cannot_be_taken_says_what_to_give(tmp_path: Path) -> None:
+    async with service_here(tmp_path, tools=TOOLS, ag_ui=True) as here:
+        first = await told(here, run_of("run-1", step("a", "pay", amount=3)))
+        (interrupt,) = first[-1].outcome.interrupts
+        yes = {"interruptId": interrupt.id, "status": "resolved", "payload": {"approved": True}}
+        no_hash = await status_of(here, run_of("run-2", resume=[yes]))
+        none = {**yes, "interruptId": interrupt.id.rpartition("/")[0] + "/appr_none"}
+        unknown = await status_of(here, run_of("run-3", resume=[none]))
+    assert no_hash[0] == 422
+    assert "metadata.hash" in no_hash[1]
+    assert unknown[0] == 404
+    assert "nothing waits for" in unknown[1]
 
 
 async def test_what_is_no_run_is_told_and_who_is_not_known_begins_none(tmp_path: Path) -> None:

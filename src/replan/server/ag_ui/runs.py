@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, TypeVar
+from typing import Any
 
-from ag_ui.core import BaseEvent, ResumeEntry, RunAgentInput
+from ag_ui.core import BaseEvent, RunAgentInput
 from ag_ui.encoder import EventEncoder
 from fastapi import FastAPI
-from pydantic import BaseModel, ValidationError
 from starlette.responses import Response, StreamingResponse
 
 from replan.core.state.task import ENDED
 from replan.errors import InputError
 from replan.run.access.callers import reader
-from replan.run.access.requests import ApprovalAnswer, QuestionAnswer, SubmitRequest
+from replan.run.access.requests import SubmitRequest
+from replan.server.ag_ui.answers import answered, read
 from replan.server.ag_ui.story import Story
 from replan.server.http.calls import Call, calls_about, credentials_of
 from replan.server.streams.sse import BEAT, CutOffWhenStuck
@@ -22,7 +22,6 @@ from replan.server.told import events_until_it_stands
 
 PATH = "/ag-ui"
 router = calls_about("ag-ui", prefix="", listed=False)
-M = TypeVar("M", bound=BaseModel)
 _NO_STORE = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -33,9 +32,9 @@ def mount(app: FastAPI) -> None:
 @router.post(PATH)
 async def run(call: Call, body: dict[str, Any]) -> Response:
     """Begin a task, or answer one and go on with it; its events until it stands still. The same `runId` is the same run."""
-    asked = _read(RunAgentInput, body, "the run")
+    asked = read(RunAgentInput, body, "the run")
     if asked.resume:
-        task_id, after = await _answered(call, asked.resume)
+        task_id, after = await answered(call, asked.resume)
     else:
         request = _request_of(asked)
         key = f"ag-ui:{asked.run_id}"
@@ -91,41 +90,10 @@ def _request_of(asked: RunAgentInput) -> SubmitRequest:
         "context": {"session_id": asked.thread_id} if asked.thread_id else {},
         **{name: props[name] for name in ("metadata", "options") if name in props},
     }
-    return _read(SubmitRequest, given, "forwardedProps")
+    return read(SubmitRequest, given, "forwardedProps")
 
 
 def _text_of(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(part.text for part in content if getattr(part, "type", "") == "text")
-
-
-async def _answered(call: Call, answers: list[ResumeEntry]) -> tuple[str, int]:
-    """Hand on what was answered; the task that goes on, and after which event."""
-    tasks = {one.interrupt_id.rpartition("/")[0] for one in answers}
-    if len(tasks) != 1 or not (task_id := tasks.pop()):
-        raise InputError("resume: answer interrupts of one run at a time, by the ids that it ended with")
-    cases, caller = call.cases, call.caller
-    before = (await cases.task(reader(caller), task_id)).last_seq
-    asked = {one.waiting_for.id: one for one in await cases.waits(reader(caller), task_id)}
-    for one in answers:
-        name = one.interrupt_id.rpartition("/")[2]
-        payload = one.payload if isinstance(one.payload, dict) else {}
-        if name in asked and asked[name].waiting_for.kind == "approval":
-            if one.status == "cancelled":
-                payload = {"approved": False, "reason": str(payload.get("reason", ""))}
-            await cases.approve(caller, task_id, name, _read(ApprovalAnswer, payload, "resume.payload"))
-        elif one.status == "cancelled":
-            await cases.cancel(caller, task_id, "its question was left unanswered")
-        else:
-            await cases.answer(caller, task_id, name, _read(QuestionAnswer, payload, "resume.payload"))
-    return task_id, before
-
-
-def _read(model: type[M], given: Any, where: str) -> M:
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part)[:100] for part in first["loc"])
-        raise InputError(f"{where}.{place}: {first['msg']}") from None
