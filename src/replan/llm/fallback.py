@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
@@ -9,6 +10,7 @@ from typing import Literal, Protocol
 
 from replan.core.limits.breaker import Breaker
 from replan.core.limits.prices import FREE, Price
+from replan.core.words import in_digits
 from replan.errors import ModelUnavailable
 from replan.llm.relay import Relay
 from replan.ports import Model, ModelReply, ModelRequest, Priced
@@ -43,6 +45,8 @@ class Place:
         )
         self.ways: dict[str, int] = {}
         """How often the schema's question can be put to it in yet another way, once it has said that it has none left."""
+        self.failed: ModelUnavailable | None = None
+        """Why it gave no answer when it was asked last."""
 
     async def aclose(self) -> None:
         await self.model.aclose()
@@ -136,9 +140,8 @@ async def ask_first(
         if (tried := place.breaker.allow()) is None:
             transient = True
             refused.add(False)
-            wait = place.breaker.wait_secs
-            waits.append(wait)
-            reasons.append(f"{model.name}: left alone for {wait:.0f} s after several failures")
+            waits.append(place.breaker.wait_secs)
+            reasons.append(_left_alone(place))
             continue
         if relay is not None:
             relay.begin()
@@ -149,6 +152,7 @@ async def ask_first(
         except ModelUnavailable as error:
             if not getattr(error, "unasked", False):
                 tried.failed()
+                place.failed = error
             transient = transient or error.transient
             codes.add(error.exit_code)
             refused.add(error.refused)
@@ -159,6 +163,7 @@ async def ask_first(
                 request.watcher.tell(f"{model.name} does not answer, another is asked: {error}")
         else:
             tried.succeeded()
+            place.failed = None
             places.answered(place)
             if not (last or reply.other_ways):
                 place.ways[request.schema_name] = unread
@@ -178,6 +183,17 @@ async def ask_first(
     none.retry_after = min(waits, default=0.0) or None
     none.is_being_tried = not codes and any(place.breaker.is_probing for place in order)
     raise none
+
+
+def _left_alone(place: Place) -> str:
+    """Why it is not asked now: what it said when it was asked last, else nobody could tell what to mend."""
+    wait = math.ceil(place.breaker.wait_secs)
+    held = (
+        f"left alone for {in_digits(wait)} s after several failures"
+        if wait
+        else "another request finds out whether it is there again"
+    )
+    return f"{place.model.name}: {held}" if place.failed is None else f"{place.failed} ({held})"
 
 
 class _These:

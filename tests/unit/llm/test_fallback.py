@@ -212,3 +212,30 @@ async def test_one_that_cannot_be_closed_leaves_no_other_open(stuck: set[str]) -
         await FallbackModel(models).aclose()
 
     assert [one.closed for one in models] == [True] * 3
+
+
+async def test_one_that_is_left_alone_is_told_with_what_it_said_last() -> None:
+    clock = Time()
+    unknown = EndpointError("404: the model 'qwen3' does not exist; it serves: other", status=404, setup=True)
+    refused = ModelUnavailable("the connection was refused", transient=True)
+    both = FallbackModel([model(*[unknown] * 3), model(*[refused] * 3)], now=clock)
+    for _ in range(3):
+        with pytest.raises(ModelUnavailable):
+            await both.ask(REQUEST)
+    with pytest.raises(ModelUnavailable) as caught:
+        await both.ask(REQUEST)
+    assert "it serves: other (left alone for 2 s after several failures)" in str(caught.value)
+    assert "the connection was refused (left alone for 2 s after several failures)" in str(caught.value)
+
+
+async def test_one_that_answers_again_has_no_old_reason() -> None:
+    clock = Time()
+    old = ModelUnavailable("the old reason", transient=True)
+    new = ModelUnavailable("the new reason", transient=True)
+    one = FallbackModel([model(old, {"by": 1}, *[new] * 3)], now=clock)
+    with pytest.raises(ModelUnavailable, match="the old reason"):
+        await one.ask(REQUEST)
+    await one.ask(REQUEST)
+    for _ in range(4):
+        with pytest.raises(ModelUnavailable, match="the new reason"):
+            await one.ask(REQUEST)
