@@ -252,6 +252,34 @@ async def test_a_selection_may_name_it_and_says_the_kind_whose_guidance_the_late
     assert {one.tool_id for one in selected.tools} == {"look_up", "send"}
 
 
+@pytest.mark.parametrize("by", ["selection", "plan"])
+async def test_who_fills_slots_sees_the_steps_their_tools_and_the_advice_however_the_workflow_was_named(
+    files: Path, by: str
+) -> None:
+    chosen = {"tools": [{"tool_id": "other_3", "score": 95}], "workflow_id": "city-report"}
+    answers = {"tool_selection": chosen, "execution_plan": NAMED, "workflow_slots": FILLED}
+    model = ScriptedModel({**answers, "evaluation": verdict()})
+    more = many(10) if by == "selection" else many(4)
+    async with Replan(
+        model,
+        [look_up, send, *more],
+        db=files / "log.db",
+        workflows=files / "flows",
+        scenes=files / "scenes",
+    ) as replan:
+        done = await replan.run("report on Rome to ann, twice")
+    assert done.succeeded, done.failure
+    assert asked(model)[0] == ("tool_selection" if by == "selection" else "execution_plan")
+    shown = told(model, "workflow_slots")
+    assert 'look: look_up {"city": "${slots.city}"}\n' in shown
+    assert "when look.output.size > `0` && ${slots.copies} > `0`" in shown
+    assert "send(to: string, text: string, note?: string): Send a text. (has an effect)" in shown
+    assert "other_3(" in shown.split("What another plan could call:")[1], "a tool that was selected beside it"
+    assert "wait_for" not in shown
+    assert "PLAN-REPORT" in shown
+    assert "PLAN-SUMS" not in shown
+
+
 async def test_with_few_tools_the_plan_says_the_kind_and_no_call_is_added(files: Path) -> None:
     answer = {**plan(step("a", "look_up", parameters={"city": "Rome"})), "task_type": "sums"}
     model = ScriptedModel({"execution_plan": answer, "evaluation": verdict()})

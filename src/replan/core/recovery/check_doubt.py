@@ -92,9 +92,7 @@ def _of_settlement(action: SuggestedAction, failed: Failed, shown: Sequence[Read
             yield f"output has to be what {tool} gives: {problem}; give all of it, as the readings show it, or {_LEFT_OUT}"
 
 
-_LEFT_OUT = (
-    "leave output out: then it is the record that is quoted, where that is what the tool gives, and else nobody knows what the call gave"
-)
+_LEFT_OUT = "leave output out: then it is the record that is quoted, where that is what the tool gives, and else nobody knows what the call gave"
 
 
 def quoted_of(action: SuggestedAction, failed: Failed, shown: Sequence[Reading]) -> list[Any]:

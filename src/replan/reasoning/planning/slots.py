@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from replan.core.kinds.slots import filled, told
 from replan.core.kinds.workflow import Workflow
 from replan.core.plan.placeholders import placeholders
 from replan.core.types import JsonObject, ToolSpec
-from replan.core.words import kind_of, one_line
+from replan.core.words import in_digits, kind_of, one_line
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.describe import data_text, task_data, today_text
 from replan.reasoning.prompting.history import shorten
@@ -18,12 +19,13 @@ from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.noes import noes_in
 from replan.reasoning.prompting.offered import guided
 from replan.reasoning.prompting.prompts import fence, load
-from replan.reasoning.prompting.recovery_text import guidance_text
+from replan.reasoning.prompting.recovery_text import guidance_text, joined, section, tools_in_short
 from replan.reasoning.prompting.schemas import closed
 from replan.reasoning.prompting.view import TaskView
 
 _DATA_CHARS = {"standard": 12_000, "small": 1_500}
 _DESCRIPTION = 400
+_MOST_STEPS, _STEP_CHARS, _TOOL_CHARS = 60, 8_000, 6_000
 
 
 class Filling(NamedTuple):
@@ -44,13 +46,16 @@ async def fill_slots(
     task: TaskView,
     workflow: Workflow,
     *,
+    tools: Sequence[ToolSpec] = (),
+    others: Sequence[ToolSpec] = (),
     check: Callable[[JsonObject], Sequence[str]],
     commits: bool,
     on_rejected: Callable[[tuple[str, ...], int], None],
 ) -> Filling:
     """Ask for the slots, once more where the answer cannot be used; `AnswerInvalid` where that does not help.
 
-    `check`: what is wrong with the plan that these values come to. `commits`: whether something is done by that.
+    `tools`: those that the workflow calls; `others`: what another plan could call. `check`: what is wrong with the plan that these values come
+    to. `commits`: whether something is done by that.
     """
     style = talk.style
     refused = 0
@@ -71,7 +76,7 @@ async def fill_slots(
     values = {
         "task": fence("task", task.description),
         "today": today_text(task, style),
-        "workflow": _told(workflow, style),
+        "workflow": _told(workflow, style) if style == "small" else _plan(workflow, tools, others),
         "data": guided(data, guidance) if style == "small" else data,
     }
     if style != "small":
@@ -100,7 +105,42 @@ def _told(workflow: Workflow, style: str) -> str:
     if style == "small":
         return "\n".join([one_line(workflow.description), *lines])
     listed = "\n".join(f"- {line}" for line in lines) or "(it has none)"
-    return f"# The plan\n\n{workflow.workflow_id}: {workflow.description}\n\nIts slots (with ? such as may be left out):\n{listed}"
+    return f"Its slots (with ? such as may be left out):\n{listed}"
+
+
+def _plan(workflow: Workflow, tools: Sequence[ToolSpec], others: Sequence[ToolSpec]) -> str:
+    """What the workflow does, so that it can be said whether that is what the task asks for; and what could find out what a slot lacks."""
+    return joined(
+        f"# The plan\n\n{workflow.workflow_id}: {workflow.description}",
+        section("Its steps, one a line:", "plan", _steps(workflow)),
+        tools_in_short("What its tools do:", tools, _TOOL_CHARS) if tools else "",
+        tools_in_short("What another plan could call:", others, _TOOL_CHARS) if others else "",
+        _told(workflow, "standard"),
+    )
+
+
+def _steps(workflow: Workflow) -> str:
+    shown = workflow.steps[:_MOST_STEPS]
+    each = max(120, _STEP_CHARS // max(1, len(shown)))
+    lines = [shorten(_step(at, step), each) for at, step in enumerate(shown, 1)]
+    if len(workflow.steps) > len(shown):
+        lines.append(f"({in_digits(len(workflow.steps) - len(shown))} more steps)")
+    return "\n".join(lines)
+
+
+def _step(at: int, step: JsonObject) -> str:
+    """One step as it is written, with its slots."""
+    calls = [
+        f"{one.get('tool', '')} {json.dumps(one.get('parameters') or {}, ensure_ascii=False, default=str)}"
+        for one in step.get("actions") or (step,)
+    ]
+    said = {
+        "for each": step.get("for_each"),
+        "when": step.get("when"),
+        "after": ", ".join(map(str, step.get("dependencies") or ())),
+    }
+    more = [f"{word} {one_line(str(value))}" for word, value in said.items() if value]
+    return " ".join([f"{step.get('step_id') or f'step {at}'}: {'; '.join(calls)}", *more])
 
 
 def _about(schema: JsonObject) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from replan.core.events import PlanGenerated, PlanningStopped, PlanRejected
 from replan.core.kinds.building import Unwritable, build
 from replan.core.kinds.scene import Scene
 from replan.core.kinds.workflow import UsedWorkflow, Workflow
 from replan.core.plan.check import Checked
 from replan.core.plan.read import read_plan
-from replan.core.types import JsonObject
+from replan.core.types import JsonObject, ToolSpec
+from replan.core.waits.tools import BUILT_IN
 from replan.core.words import in_digits, some
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.planning.slots import Filling, fill_slots
@@ -39,14 +42,19 @@ async def plan_by(run: Run, workflow: Workflow, task_type: str, scene: Scene | N
             return list(error.violations)
         return list(latest.violations)
 
-    tools = map(run.parts.tools.resolve, workflow.tools)
+    tools = [tool for name in workflow.tools if (tool := run.parts.tools.resolve(name)) is not None]
+    task = view_of(run, "planning")
+    if scene is not None:
+        task = task.model_copy(update={"guidance": scene.guidance("planning")})
     try:
         found = await fill_slots(
             RoleTalk(run, "planning"),
-            view_of(run, "planning"),
+            task,
             workflow,
+            tools=tools,
+            others=_others(run, tools),
             check=problems,
-            commits=any(tool is None or tool.effect != "reads" for tool in tools),
+            commits=any(tool.effect != "reads" for tool in tools),
             on_rejected=lambda wrong, attempt: _rejected(run, wrong, attempt),
         )
     except AnswerInvalid as error:
@@ -74,6 +82,14 @@ async def plan_by(run: Run, workflow: Workflow, task_type: str, scene: Scene | N
     )
     run.state.checked(latest.graph, latest.constants)
     return ""
+
+
+def _others(run: Run, own: Sequence[ToolSpec]) -> list[ToolSpec]:
+    """The tools that were selected beside those of the workflow; a wait finds nothing out."""
+    known = {*(tool.id for tool in own), *(tool.id for tool in BUILT_IN)}
+    chosen = run.state.selection.tools if run.state.selection is not None else ()
+    found = (run.parts.tools.resolve(one.tool_id) for one in chosen if one.tool_id not in known)
+    return [tool for tool in found if tool is not None]
 
 
 def _checked(run: Run, workflow: Workflow, values: JsonObject) -> Checked:
