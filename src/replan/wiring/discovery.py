@@ -73,6 +73,26 @@ def discovery_of(settings: Settings) -> Discovery:
     return Discovery(models_found, tools_found)
 
 
+def not_looked_for(settings: Settings) -> list[tuple[str, str]]:
+    """Services that are named for Consul, which is not used, and that have no address either: section and name."""
+    found = discovery_of(settings)
+    sections = (
+        ("llm", settings.llm.service_name, settings.llm.endpoint, found.models),
+        ("tool_service", settings.tool_service.service_name, settings.tool_service.endpoint, found.tools),
+    )
+    return [
+        (section, name)
+        for section, name, endpoint, service in sections
+        if name is not None and service is None and not endpoint
+    ]
+
+
+CONSUL_UNUSED = (
+    "is a name for Consul, which is not used: set [consul] enabled = true (and its host), or say where the service is "
+    "(static:HOST:PORT, dns:HOST:PORT, srv:NAME, or an endpoint)"
+)
+
+
 def registration_of(settings: Settings, host: str, port: int, grpc_port: int | None) -> Registration | None:
     """How a service that listens there is registered, where the settings want that."""
     if not settings.consul.enabled:

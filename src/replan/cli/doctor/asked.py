@@ -37,7 +37,10 @@ def model(settings: Settings) -> Finding:
     name = built_in_model(settings, None, None)
     if name is None:
         needed = importlib.util.find_spec("pydantic_ai") is not None
-        named = settings.llm.default_model
+        named = settings.llm.default_model or ""
+        if ":" not in named:
+            told = f"{named!r} is a model of no provider, and no endpoint is configured"
+            return Finding("model", "problem", told, "set [llm] endpoint, or write PROVIDER:MODEL")
         if needed:
             return Finding("model", "ok", f"{named} (not asked: it may cost money)")
         return Finding("model", "problem", f"{named} needs pydantic_ai", "pip install 'replan[models]'")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from replan.cli.doctor.findings import Finding
 from replan.cli.terminal.words import counted
@@ -20,7 +20,13 @@ def services(settings: Settings) -> Iterator[Finding]:
     import asyncio
 
     from replan.wiring import discovery_of
+    from replan.wiring.discovery import CONSUL_UNUSED, not_looked_for
 
+    for section, wanted in not_looked_for(settings):
+        told, _, todo = CONSUL_UNUSED.partition(": ")
+        elsewhere = section == "llm" and ":" in (settings.llm.default_model or "")  # at a provider
+        weight: Literal["note", "problem"] = "note" if elsewhere else "problem"
+        yield Finding("registry", weight, f"[{section}] service_name {wanted!r} {told}", todo)
     for name, service in discovery_of(settings).named():
         state, known = asyncio.run(_looked(service))
         where = f"{name} {state.service} by {state.registry}"
