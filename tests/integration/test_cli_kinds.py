@@ -57,8 +57,9 @@ def test_they_are_listed_shown_and_checked(folder: Path) -> None:
     assert "working-days" in listed.stdout
     rows = json.loads(replan("workflows", "list", "--json", cwd=folder).stdout)
     assert [one["required"] for one in rows if one["id"] == "sum"] == [["a"]]
-    shown = json.loads(replan("workflows", "show", "sum", cwd=folder).stdout)
-    assert (shown["id"], shown["source"]) == ("sum", str(folder / "flows" / "sum.yaml"))
+    shown = replan("workflows", "show", "sum", cwd=folder)
+    assert json.loads(shown.stdout)["id"] == "sum"
+    assert f"workflow sum: {folder / 'flows' / 'sum.yaml'}" in shown.stderr
     assert "sums" in replan("scenes", "list", cwd=folder).stdout
     assert "planning:\nAdd up." in replan("scenes", "show", "sums", cwd=folder).stdout
     assert replan("scenes", "show", "sum", cwd=folder).returncode == 2
@@ -71,3 +72,13 @@ def test_they_are_listed_shown_and_checked(folder: Path) -> None:
     doctor = replan("doctor", "--without", "model", "--json", cwd=folder)
     (found,) = [one for one in json.loads(doctor.stdout)["checks"] if one["name"] == "scenes"]
     assert (found["state"], "more.yaml" in found["found"]) == ("problem", True)
+
+
+@pytest.mark.parametrize("name", ["find-text", "table-summary"])
+def test_what_is_shown_of_a_workflow_is_a_file_of_one(tmp_path: Path, name: str) -> None:
+    beginning = replan("workflows", "show", name, cwd=tmp_path)
+    (tmp_path / "mine.json").write_text(beginning.stdout)
+    checked = replan("workflows", "check", "mine.json", cwd=tmp_path)
+    assert (checked.returncode, checked.stdout) == (0, f"ok  {name}  {tmp_path / 'mine.json'}\n"), (
+        checked.stdout
+    )

@@ -9,7 +9,7 @@ import typer
 from replan.cli.commands.kinds.checked import Files, tell_checked, tell_problems
 from replan.cli.terminal import options
 from replan.cli.terminal.listing import Listed
-from replan.cli.terminal.terminal import own_stdout
+from replan.cli.terminal.terminal import own_stdout, say
 
 if TYPE_CHECKING:
     from replan.core.kinds.known import Known
@@ -54,16 +54,15 @@ def _slot(row: dict[str, Any], name: str) -> str:
 
 @workflows_app.command()
 def show(workflow: Id, config: options.Config = None, json: options.Json = False) -> None:
-    """Show one workflow as JSON: its slots, and its steps."""
+    """Show one workflow as JSON, as a file of it may have it (a beginning for your own); where it comes from goes to stderr."""
     from replan.cli.terminal.opening import kinds_of, settings_of
 
     known = kinds_of(settings_of(config))
     tell_problems(known)
     found = known.workflow(workflow)
+    say(f"workflow {workflow}: {known.sources[f'workflow {workflow}']}")
     with own_stdout() as out:
-        out.json(
-            {**_as_written(found), "source": known.sources[f"workflow {workflow}"], "digest": found.digest}
-        )
+        out.json(_as_written(found))
 
 
 def _as_written(found: Workflow) -> dict[str, Any]:
