@@ -27,6 +27,7 @@ class World:
         self.tokens: list[str] = []
         self.revoked: set[str] = set()
         self.redirect_to = ""
+        self.redirect_status = 302
         self.asked = threading.Event()
         """A token was asked for."""
         self.gate = threading.Event()
@@ -92,7 +93,7 @@ class World:
 
     async def redirect(self, request: Request) -> Response:
         await self._note(request)
-        return RedirectResponse(self.redirect_to, 302)
+        return RedirectResponse(self.redirect_to, self.redirect_status)
 
     async def see_other(self, request: Request) -> Response:
         await self._note(request)

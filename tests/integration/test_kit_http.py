@@ -147,7 +147,7 @@ async def test_an_answer_comes_as_what_it_is(
         ("500 Oops", (), "http", "unknown", None),
         ("503 Later", ("Retry-After: 3",), "http", "unknown", 3.0),
         ("302 Found", ("Location: /else",), "parameter", "unknown", None),
-        ("307 Moved", ("Location: /else",), "parameter", "no", None),
+        ("307 Moved", ("Location: /else",), "parameter", "unknown", None),
     ],
 )
 async def test_a_status_says_what_happened(

@@ -60,13 +60,19 @@ async def lab(**options: Any) -> AsyncIterator[tuple[Lab, McpSource]]:
             307,
             {"location": "http://elsewhere.invalid/"},
             b"",
-            "tool",
-            None,
+            "http",
+            "unknown",
             False,
             id="sent elsewhere",
         ),
         pytest.param(307, {"location": ""}, b"", "http", "unknown", False, id="sent back to where it is"),
-        pytest.param(308, {"location": "?again=1"}, b"", "tool", None, False, id="sent on within the server"),
+        pytest.param(
+            308, {"location": "?again=1"}, b"", "http", "unknown", False, id="sent on, and nothing before it"
+        ),
+        pytest.param(
+            303, {"location": "/done"}, b"", "http", "unknown", False, id="done, and seen elsewhere"
+        ),
+        pytest.param(304, {}, b"", "http", "unknown", False, id="not modified"),
         pytest.param(202, {}, b"", "output", "unknown", False, id="accepted, and nothing follows"),
         pytest.param(200, {"content-type": "text/html"}, b"<html>", "output", "unknown", False, id="a page"),
         pytest.param(200, {}, b"{}", "output", "unknown", False, id="of no type"),
@@ -170,6 +176,32 @@ async def test_what_comes_in_the_place_of_an_answer(
     if kind == "http":
         assert error.status == status
         assert body.decode() in str(error)
+
+
+class _Moved(Lab):
+    """Every request is sent on to where the server lies."""
+
+    def app(self) -> Any:
+        inner = super().app()
+
+        async def moved(scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] != "http" or scope["query_string"] == b"here=1":
+                await inner(scope, receive, send)
+                return
+            headers = [(b"location", scope["path"].encode() + b"?here=1")]
+            await send({"type": "http.response.start", "status": 307, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+
+        return moved
+
+
+@BOTH
+async def test_a_call_goes_where_all_before_it_were_sent(protocol: str) -> None:
+    async with _Moved(protocol=protocol).open() as source:
+        try:
+            assert await source.call(ADD) == {"sum": 3}
+        finally:
+            await source.aclose()
 
 
 @BOTH

@@ -595,9 +595,13 @@ async def test_other_methods_do_not_follow_redirects(live: Live) -> None:
         document(operation("post", "/redirect", "x"), operation("post", "/see-other", "made")),
         server=live.url,
     )
-    with pytest.raises(ToolCallError, match=r"redirects \(302\), which is followed for GET only") as caught:
-        await live.call("x")
-    assert caught.value.happened == "unknown"
+    for status in (302, 307, 308):
+        live.world.redirect_status = status
+        with pytest.raises(
+            ToolCallError, match=rf"redirects \({status}\), which is followed for GET only"
+        ) as caught:
+            await live.call("x")
+        assert caught.value.happened == "unknown"
     found = await live.call("made")
     assert (found["method"], found["path"], found["body"]) == ("GET", "/made/1", "")
 

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replan.core.failures.faults import classify, in_doubt, may_retry
+from replan.core.failures.transport import happened_after
 from replan.core.types import ToolSpec
 from replan.errors import RetryLater, ToolCallError
 
@@ -355,6 +356,28 @@ def test_no_code_of_a_refusal_makes_code_repeat_an_effect(code: str) -> None:
     response = {"Error": {"Code": code, "Message": "failed"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
     error = named("ClientError", response=response)
     assert not may_retry(classify(error, PAY), PAY)
+
+
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 307, 308, 408, 500, 503])
+def test_every_answer_but_a_plain_refusal_leaves_it_open_what_happened(status: int) -> None:
+    assert happened_after(status) == "unknown"
+    redirected = named("HTTPStatusError", response=type("R", (), {"status_code": status})())
+    assert in_doubt(classify(redirected, PAY), PAY)
+    assert in_doubt(classify(raised(lambda: _wrapping(redirected)), PAY), PAY)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422, 429, 451])
+def test_a_plain_refusal_says_that_it_did_not_happen(status: int) -> None:
+    assert happened_after(status) == "no"
+
+
+@pytest.mark.parametrize("code", [100, 187, 302])
+def test_a_small_number_of_somebodys_own_is_no_status(code: int) -> None:
+    assert classify(named("ApiError", code=code), PAY).happened == "no"
+
+
+def _wrapping(error: BaseException) -> None:
+    raise ValueError("the payment could not be made") from error
 
 
 def test_who_is_turned_away_by_the_protocol_may_come_again() -> None:

@@ -19,7 +19,7 @@ from replan.core.failures.carried import Unread, carried
 from replan.core.failures.classes import error_class, names_parameter
 from replan.core.failures.doubt import speaks_of_doubt
 from replan.core.failures.text import MAX_TEXT, Said, read_body, together, words
-from replan.core.failures.transport import Known, attribute, status_of, transport_kind
+from replan.core.failures.transport import Known, attribute, happened_after, status_of, transport_kind
 from replan.core.types import Category, Fault, ToolSpec
 from replan.errors import ToolCallError, UnresolvedReference
 
@@ -31,7 +31,7 @@ FaultKind = Literal[
     "later",  # the tool has done nothing, and says when it may be called again
     "connection_lost",  # cut off after it was made
     "timeout",  # no answer in time
-    "http",  # an answer with a status of 400 or more
+    "http",  # an answer with a status that is no success
     "tool",  # an error that the tool itself reports
     "output",  # it answered with something that cannot be kept
     "cancelled",  # stopped by us
@@ -76,6 +76,8 @@ CHECKED_FIRST = TURNED_AWAY | {
 }  # fmt: skip
 """Statuses for what is looked at before anything is done: rights, the address, the form, the preconditions. Their words may be the
 names of fields, or tell of a session."""
+_NO_SUCCESS = 300
+"""From here on a status tells of a failure. An error about an answer below it is a report of whoever read that."""
 _PASSING = frozenset({"connection_lost", "later", "refused", "timeout", "unavailable"})
 
 
@@ -164,7 +166,7 @@ def _kind_of(error: BaseException, everything: _All, known: Known, now: float | 
         return error.kind, error.status, error.retry_after, told
     for at in everything:
         status = status_of(at)
-        if status is not None and status >= 400:
+        if status is not None and status >= _NO_SUCCESS:
             return "http", status, _retry_after(at, now), None
         if (kind := transport_kind(at, known)) is not None:
             return kind, None, None, None
@@ -221,7 +223,7 @@ def _happened(
         return "unknown"  # a part of it may have happened before, whatever this error says
     if status is None and kind not in NOT_MADE and kind != "tool":
         return "unknown"
-    if status is not None and _leaves_doubt(status):
+    if status is not None and happened_after(status) == "unknown":
         return "unknown"
     if doubted:
         return "unknown"
@@ -234,16 +236,12 @@ def _happened(
     return "unknown" if spoken and any(map(speaks_of_doubt, _texts(everything, message))) else "no"
 
 
-def _leaves_doubt(status: int) -> bool:
-    return not 400 <= status < 500 or status == 408
-
-
 def _casts_doubt(error: BaseException, known: Known) -> bool:
     """True if this one alone would leave it open whether the call happened."""
     if isinstance(error, Unread):
         return True
     status = status_of(error)
-    if status is not None and status >= 400 and _leaves_doubt(status):
+    if status is not None and status >= _NO_SUCCESS and happened_after(status) == "unknown":
         return True
     return transport_kind(error, known) in ("timeout", "connection_lost")
 

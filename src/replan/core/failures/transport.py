@@ -14,7 +14,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 _REFUSED = {
     "ConnectError",
@@ -268,6 +268,15 @@ def attribute(holder: object, name: str) -> Any:
         return None
 
 
+def happened_after(status: int) -> Literal["no", "unknown"]:
+    """What an answer with this status says of the request that it is to: whether what it asks for may have happened.
+
+    The one place that knows (specification §5). Only 4xx but 408 says that it did not. A redirect says nothing of it, whatever it
+    asks for: what sends one may have done all that it was asked for before.
+    """
+    return "no" if 400 <= status < 500 and status != 408 else "unknown"
+
+
 _PASSING = frozenset({408, 409, 425, 429})
 
 
@@ -284,7 +293,8 @@ def status_of(error: BaseException) -> int | None:
             value = attribute(holder, name)
             if isinstance(value, str) and re.fullmatch(r"[45]\d\d", value):
                 return int(value)
-            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
+            least = 400 if name == "code" else 100  # a smaller code is a number of somebody's own
+            if isinstance(value, int) and not isinstance(value, bool) and least <= value <= 599:
                 return int(value)
     if isinstance(response, Mapping):  # botocore's
         about = response.get("ResponseMetadata")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NotRequir
 from pydantic import Field
 
 from replan.core.failures.faults import retry_after_secs, text_of
-from replan.core.failures.transport import transport_kind
+from replan.core.failures.transport import happened_after, transport_kind
 from replan.core.references.binary import data_url
 from replan.core.secrets import secrets_of_headers
 from replan.core.types import Effect
@@ -269,9 +269,7 @@ async def _failure(response: httpx2.Response, tool_id: str) -> ToolCallError:
     where, status = response.url.copy_with(query=None, userinfo=b""), response.status_code
     if response.is_redirect:
         text = f"{where} redirects to {response.headers.get('location', '')[:500]} ({status}); request that instead"
-        # 307 and 308 ask for the same request elsewhere (RFC 9110 §15.4.8): it was not carried out here.
-        happened = "no" if status in (307, 308) else "unknown"
-        return ToolCallError(text, kind="parameter", happened=happened)
+        return ToolCallError(text, kind="parameter", happened=happened_after(status))
     try:
         body = await read_limited(response, 1_000_000, tool_id)
         said = body.decode(response.charset_encoding or "utf-8", "replace")[:_MOST_OF_AN_ERROR].strip()

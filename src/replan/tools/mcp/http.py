@@ -21,6 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from replan.connections import Transport
 from replan.core.failures.faults import retry_after_secs
+from replan.core.failures.transport import happened_after
 from replan.errors import ToolCallError
 from replan.tools.bounds import IDLE_SECS, too_large
 from replan.tools.mcp.exchange import EXCHANGE, Exchange
@@ -54,6 +55,8 @@ class SessionExpired(ToolCallError):
 
 
 _MOST_REDIRECTS = 2
+_ELSEWHERE = frozenset({307, 308})
+"""They ask for the very request at another place."""
 
 
 class CallClient(httpx2.AsyncClient):
@@ -80,6 +83,8 @@ class CallClient(httpx2.AsyncClient):
         self._server = server
         self._max_bytes = max_bytes
         self._cut_off = cut_off
+        self._moved: dict[str, str] = {}
+        """Where requests that do nothing (the opening, the list) were sent on to: so the server lies there, and a call is sent on, too."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         if request.method != "POST":
@@ -96,6 +101,8 @@ class CallClient(httpx2.AsyncClient):
                     "read": _NOTICE_SECS,
                 }
             response = await super().send(request, **options)
+            if response.status_code in _ELSEWHERE and (exchange is None or exchange.call is None):
+                self._moved[str(request.url)] = _onward(response)
             if response.status_code >= 400:
                 return await self._refused(request, response, exchange)
             if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
@@ -120,16 +127,19 @@ class CallClient(httpx2.AsyncClient):
         if exchange is None or exchange.call is None or self._server.transport == "sse":
             return None
         status, kind = response.status_code, response.headers.get("content-type", "")
-        if status in (307, 308):  # not looked at (RFC 9110, 15.4.8): followed by the library, or refused
-            here = response.request.url
-            exchange.sent_to.append(str(here))
-            onward = str(here.join(response.headers.get("location", "")))
+        if status in _ELSEWHERE:
+            here, onward = str(response.request.url), _onward(response)
+            exchange.sent_to.append(here)
             if onward not in exchange.sent_to and len(exchange.sent_to) <= _MOST_REDIRECTS:
-                return None
+                if self._moved.get(here) == onward:
+                    return None  # followed by the library, or refused
+                why = "sends the call on, and nothing before it"
+            else:
+                why = "sends the call round in circles"
             return ToolCallError(
-                f"{self._server} sends the call round in circles ({status} to {self._hidden(onward)})",
+                f"{self._server} {why} ({status} to {self._hidden(onward)})",
                 kind="http",
-                happened="unknown",
+                happened=happened_after(status),
                 status=status,
             )
         said = f"{self._server} answered the call with {status} {response.reason_phrase}".rstrip()
@@ -137,7 +147,7 @@ class CallClient(httpx2.AsyncClient):
             return ToolCallError(
                 f"{said}, a redirect that a call does not follow",
                 kind="http",
-                happened="unknown",
+                happened=happened_after(status),
                 status=status,
             )
         if status != 202 and kind.lower().startswith("application/json"):
@@ -208,7 +218,7 @@ class CallClient(httpx2.AsyncClient):
         error = ToolCallError(
             message,
             kind="http",
-            happened="no" if status < 500 and status != 408 else "unknown",
+            happened=happened_after(status),
             status=status,
             retry_after=retry_after_secs(response.headers.get("retry-after", ""), time.time()),
         )
@@ -348,6 +358,11 @@ def _has_id(body: bytes, number: str | int) -> bool:
         re.match(rb"\s*\{\s*(%s,\s*)?%s[,}]" % (version, text), body) is not None
         or re.search(rb"%s(,\s*%s)?\}\s*\Z" % (text, version), body[-400:]) is not None
     )
+
+
+def _onward(response: httpx2.Response) -> str:
+    """The address that a redirect names; where it names none, the one that was asked."""
+    return str(response.request.url.join(response.headers.get("location", "")))
 
 
 def _socket_options() -> list[tuple[int, int, int]]:

@@ -10,6 +10,7 @@ from typing import Any
 from replan.core.data.pieces import PIECE
 from replan.core.data.strict_json import NotStorable, storable, storable_value, whole_text
 from replan.core.failures.faults import retry_after_secs
+from replan.core.failures.transport import happened_after
 from replan.core.references.binary import data_url
 from replan.core.secrets import KnownSecrets
 from replan.core.types import JsonObject
@@ -140,9 +141,8 @@ def failure(
         shown = f"{shown[:_SHOWN]}… ({len(data):,} bytes)"
     message = f"{title}: {status}{reason}" + (f": {shown}" if shown else "")
     wait = retry_after_secs(headers["retry-after"], now) if "retry-after" in headers else None
-    clean = 400 <= status < 500 and status != 408
     error = HttpFailure(
-        message, kind="http", status=status, happened="no" if clean else "unknown", retry_after=wait
+        message, kind="http", status=status, happened=happened_after(status), retry_after=wait
     )
     error.body = secrets.masked(body)
     return error

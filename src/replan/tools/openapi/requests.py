@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin
 
+from replan.core.failures.transport import happened_after
 from replan.core.secrets import KnownSecrets
 from replan.errors import ToolCallError
 from replan.ports import KeptOutput, ToolCall
@@ -158,7 +159,7 @@ class Sender:
             f"{self._title}: the server redirects ({status}), which is followed for GET only; "
             "set server to the address that it redirects to",
             kind="http",
-            happened="no" if status in (307, 308) else "unknown",
+            happened=happened_after(status),
             status=status,
         )
 

@@ -14,6 +14,7 @@ import httpx2
 
 from replan.connections import Transport
 from replan.core.failures.faults import retry_after_secs
+from replan.core.failures.transport import happened_after
 from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress
@@ -183,14 +184,16 @@ class HttpTransport:
     def _refusal(self, answer: httpx2.Response, body: bytes) -> ToolCallError:
         """What a status other than 200 means: the service's own word, or that of something before it."""
         status = answer.status_code
+        happened: str = happened_after(status)
         try:
             said = error_from_wire(loads(body)["error"])
         except (ValueError, KeyError, TypeError):
             shown = body[:_WORDS].decode("utf-8", "replace").strip()
             text = f"{self._endpoint.url} answered {status}" + (f": {shown}" if shown else "")
-            kind, happened, wait = "http", "no" if 300 <= status < 500 and status != 408 else "unknown", None
+            kind, wait = "http", None
         else:
-            text, kind, happened, wait = str(said), said.kind, said.happened or "unknown", said.retry_after
+            text, kind, wait = str(said), said.kind, said.retry_after
+            happened = said.happened or "unknown"
         if wait is None and (asked := answer.headers.get("retry-after")):
             wait = retry_after_secs(asked, time.time())
         return TransportFailure(text, kind=kind, happened=happened, status=status, retry_after=wait)
