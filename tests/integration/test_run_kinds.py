@@ -579,3 +579,56 @@ async def test_a_filler_in_place_of_a_question_or_a_no_is_none(files: Path) -> N
     async with made(files, model) as replan:
         assert (await replan.run("report on Rome to ann, twice")).succeeded
     assert len(sent) == 1
+
+
+BESIDE = [
+    {"error": "I must not send without leave"},
+    {"dry_run": True},
+    {"when": "false"},
+    {"success": False},
+    {"zebra": 5},
+    {"approve": "no"},
+]
+
+
+@pytest.mark.parametrize("beside", BESIDE, ids=str)
+async def test_what_stands_beside_a_workflow_s_name_is_held_to_what_fields_beside_steps_are(
+    files: Path, beside: JsonObject
+) -> None:
+    model = ScriptedModel({"execution_plan": [NAMED | beside] * 4, "workflow_slots": FILLED})
+    async with made(files, model) as replan:
+        done = await replan.run("report on Rome to ann")
+        log = await replan.history(done.task_id)
+    assert not done.succeeded
+    assert model.calls["workflow_slots"] == 0
+    assert any(isinstance(one.event, PlanRejected) for one in log)
+    assert sent == []
+
+
+@pytest.mark.parametrize("beside", [*BESIDE, {"workflow_id": "delete-all"}, {"workflow_id": None}], ids=str)
+async def test_what_stands_beside_slots_is_held_to_the_same(files: Path, beside: JsonObject) -> None:
+    steps = plan(step("a", "look_up", parameters={"city": "Rome"}))
+    model = ScriptedModel(
+        {
+            "execution_plan": [NAMED, steps],
+            "workflow_slots": [FILLED | beside] * 2,
+            "evaluation": verdict(),
+        }
+    )
+    async with made(files, model) as replan:
+        await replan.run("report on Rome to ann, twice")
+    assert model.calls["workflow_slots"] == 2, "it was told once what is wrong"
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [{"workflow_id": "city-report"}, {"error": "none"}, {"dry_run": False}, {"summary": "As asked."}],
+)
+async def test_what_says_nothing_beside_slots_is_passed_over(files: Path, beside: JsonObject) -> None:
+    model = ScriptedModel(
+        {"execution_plan": NAMED, "workflow_slots": FILLED | beside, "evaluation": verdict()}
+    )
+    async with made(files, model) as replan:
+        assert (await replan.run("report on Rome to ann, twice")).succeeded
+    assert len(sent) == 1

@@ -7,7 +7,7 @@ from typing import Any
 
 from replan.core.kinds.known import NOTHING_OFFERED, Offered
 from replan.core.plan.check import Checked
-from replan.core.plan.fields import INSTEAD_OF_STEPS
+from replan.core.plan.fields import INSTEAD_OF_STEPS, named_of_plan
 from replan.core.plan.read import PlanMisread
 from replan.core.references.refs import Reference, parse, whole
 from replan.core.types import Frozen, JsonObject, Plan, Step, StepId, ToolSpec
@@ -109,6 +109,10 @@ def _in_place_of_steps(answer: JsonObject, offered: Offered) -> Planned | None:
         return None
     if any(answer.get(field) for field in INSTEAD_OF_STEPS) or noes_in(answer):
         return None  # it asks or refuses, and is read as any answer that does
+    faults: list[str] = []
+    named_of_plan(answer, faults)  # what stands beside the name is held to what fields beside steps are
+    if faults:
+        raise Violations(faults)
     if (workflow := offered.workflow(name)) is None:
         there = ", ".join(one.workflow_id for one in offered.workflows)
         raise Violations(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from replan.core.data.nothing import says_there_is_none
 from replan.core.kinds.slots import filled, told
 from replan.core.kinds.workflow import Workflow
+from replan.core.plan.fields import DECLINING, named
 from replan.core.plan.placeholders import placeholders
 from replan.core.types import JsonObject, ToolSpec
 from replan.core.words import in_digits, kind_of, one_line
@@ -182,6 +183,8 @@ def _read(answer: Any, workflow: Workflow, task: TaskView, *, small: bool) -> Fi
             "`cannot` why the plan is not to be used, or leave it out"
         )
         raise Violations([told_back])
+    if beside := _beside(answer, workflow):
+        raise Violations(beside)
     named = answer.get("missing") or []
     owned = [str(name) for name in named] if isinstance(named, list) else [str(named)]
     found = filled(workflow, given)
@@ -211,6 +214,27 @@ def _read(answer: Any, workflow: Workflow, task: TaskView, *, small: bool) -> Fi
     return Filling(found.values)
 
 
+def _beside(answer: JsonObject, workflow: Workflow) -> list[str]:
+    """What stands beside the slots and may change what is done: held to what fields beside the steps of a plan are."""
+    faults: list[str] = []
+    given = named(answer, _FIELDS, "the answer", faults)
+    if faults:
+        faults.append(
+            "where the plan is not to be run, say why in `cannot`; what is for readers goes into `reasoning`"
+        )
+    if "workflow_id" in given and given["workflow_id"] != workflow.workflow_id:
+        told_back = f"`workflow_id` is {str(given['workflow_id'])[:80]!r}, and the slots are those of {workflow.workflow_id!r}"
+        faults.append(f"{told_back}: leave it out, or say in `cannot` why that is not the plan to be used")
+    return faults
+
+
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "slots": (),
+    "missing": (),
+    **DECLINING,
+    "reasoning": (),
+    "workflow_id": (),
+}
 _OWN = frozenset({"slots", "missing", "ask_first", "cannot", "reasoning"})
 
 
