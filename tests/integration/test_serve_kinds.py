@@ -137,3 +137,13 @@ async def _call(channel: grpc.aio.Channel, name: str, message: object, gives: ty
 
 async def _ended(here: Here, task_id: str) -> object:
     return (await here.replan.wait(task_id)).output
+
+
+async def test_a_form_of_the_answer_that_none_can_be_held_to_is_refused_here_too(files: Path) -> None:
+    async with service_on(made(files)) as here:
+        for schema in ({"pattern": "^(?!x)"}, {"properties": {"a": {"pattern": "(a)\\1"}}}):
+            body = json.dumps({"task_description": "x", "options": {"output_schema": schema}}).encode()
+            head = f"POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            answer = await here.raw(head.encode() + b"Connection: close\r\n\r\n" + body)
+            assert answer.split(b" ")[1] == b"422", answer
+            assert b"no answer could be held to it" in answer

@@ -152,7 +152,7 @@ def _secrets(name: str, value: Any) -> None:
         _text(f"{name}: a name", key)
 
 
-def _form(name: str, value: Any) -> None:
+def form(name: str, value: Any) -> None:
     """What the schema asks beside its patterns is looked at where the task is taken; `output_type` checks its own."""
     if isinstance(value, Mapping) and (found := unread_told(unread_patterns(dict(value)))):
         raise InputError(
@@ -168,7 +168,7 @@ _CHECKS: Mapping[str, Check] = {
     **dict.fromkeys(("scenes", "workflows"), _paths),
     **dict.fromkeys(("ask", "on_event"), _function),
     "api_key": _key,
-    "output_schema": _form,
+    "output_schema": form,
     "model": _model,
     "status": _statuses,
     "limit": _count,

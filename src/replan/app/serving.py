@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from pydantic import SecretStr
 
+from replan.app.checked import form
 from replan.app.intervening import changed_policy
 from replan.app.keeping_up import KeepingUp
 from replan.app.running import Running
@@ -223,6 +224,7 @@ def chosen(policy: Policy, options: SubmitOptions, *, interactive: bool | None =
     changes: dict[str, Any] = {"budget": policy.budget.model_copy(update=budget)}
     if options.approval is not None and stricter_approval(options.approval, policy.approval):
         changes["approval"] = options.approval
+    form("output_schema", options.output_schema)
     for name in ("evaluation", "success_threshold", "output_schema"):
         if (value := getattr(options, name)) is not None:
             changes[name] = value

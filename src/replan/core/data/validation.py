@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from replan.core.data.patterns import readable
+from replan.core.data.patterns import readable, unread_told
 from replan.core.data.schema_parts import TooDeep, rewritten
 from replan.core.masked import plain
 from replan.core.memo import MOST, ByIdentity
@@ -177,6 +177,16 @@ def schema_problem(schema: Any, root: str = "") -> str:
     except (ValueError, UnicodeError) as error:
         return f"no JSON: {_reason(error)}"
     return ""
+
+
+def unheld(schema: JsonObject) -> str:
+    """Why code cannot hold a value to a schema that is a valid one; empty if it can.
+
+    A reference that leads nowhere in it, and a pattern that cannot be matched, which would be passed over.
+    """
+    if problem := _compiled_of(schema).problem:
+        return f"the schema cannot be applied ({problem})"
+    return unread_told(unread_patterns(schema))
 
 
 @lru_cache(maxsize=8)

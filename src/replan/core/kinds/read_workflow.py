@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from replan.core.data.schemas import problems, types_of
-from replan.core.data.validation import schema_problem
+from replan.core.data.validation import schema_problem, unheld
 from replan.core.kinds.building import SLOTS, SlotRef, Unwritable, with_slots
 from replan.core.kinds.misplaced import misplaced
 from replan.core.kinds.scene import DEFAULT
@@ -106,6 +106,10 @@ def _slots(raw: JsonObject, faults: list[Fault]) -> dict[str, JsonObject]:
 def _schema_problem(name: str, schema: Any) -> str:
     if problem := schema_problem(schema):
         return f"slot {name!r}: {problem}"
+    if problem := unheld(schema):
+        return (
+            f"slot {name!r}: {problem}, so no value could be held to it: write it otherwise, or leave it out"
+        )
     if may_say_secret(schema):
         return (
             f"slot {name!r} holds a secret, and what slots are filled with stands in logs and prompts: "
