@@ -320,6 +320,40 @@ def test_what_is_out_of_reach_is_not_planned_around(nature: str) -> None:
     assert ran.result.failure.kind == "user_intervention_required"
 
 
+@pytest.mark.parametrize("how", ["replan_from_step", "skip_steps"])
+def test_what_does_not_rest_on_what_is_out_of_reach_is_done_all_the_same(how: str) -> None:
+    def buy(parameters: dict[str, Any]) -> Any:
+        if parameters["order"] == 3:
+            raise ValueError("order 3 lacks a postal code")
+        return f"label {parameters['order']}"
+
+    tools = {
+        "buy": FakeTool(output=buy, spec={"errors_are_clean": True}, **ONCE),
+        "write": FakeTool(output="written", effect="repeatable"),
+    }
+    first = plan(
+        step("b", "buy", parameters={"order": "${item}"}, for_each=[1, 2, 3]),
+        step("w", "write", "b", parameters={"text": "labels bought"}),
+    )
+    strategy = {"type": how, "reason": "two labels are there", "step_id": "b", "step_ids": ["b"]}
+    ask = "Who has placed order 3 has to say the postal code."
+    answers = {
+        "execution_plan": [first, plan(step("step_1", "write", parameters={"text": "1 and 2"}))],
+        "step_reflection": GIVE_UP,
+        "evaluation": verdict(60, "two labels", success=False),
+        "overall_reflection": [
+            overall(True, "external", replanning_strategy=strategy, ask=ask),
+            overall(False, "external", ask=ask),
+        ],
+    }
+    ran = run(tools, answers)
+    first_seen, _ = ran.events("reflection_completed")
+    assert (first_seen.by, first_seen.violations) == ("model", ())
+    assert [one.tool_id for one in ran.source.calls] == ["buy", "buy", "buy", "write"]
+    assert ran.result.failure is not None
+    assert ask in str(ran.result.failure)
+
+
 def test_a_missing_strategy_is_asked_for_and_then_chosen() -> None:
     ran = run(
         TOOLS,

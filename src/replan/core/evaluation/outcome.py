@@ -169,15 +169,28 @@ def _violations(proposal: OverallReflection, state: State) -> Iterator[str]:
         yield f"should_replan has to be false: {stop.why}"
     elif proposal.done_in_substance and done:
         yield "should_replan and done_in_substance are both true: what is done needs no further round; say which holds"
-    elif proposal.problem_nature in ("external", "server"):
+    elif proposal.problem_nature in ("external", "server") and not _goes_on_without(proposal, state):
         yield (
             f"should_replan has to be false with a problem of nature {proposal.problem_nature}: no plan mends it; "
             "say in `ask` whom to ask for what, or name the nature that another plan does mend"
         )
+        if standing_of(state).left_out:
+            yield (
+                "what was left undone and does not rest on it can be done all the same: by skip_steps, or by replan_from_step with a `reason` "
+                "that says what is done without it"
+            )
     elif proposal.unread_strategy:
         yield proposal.unread_strategy
     elif proposal.replanning_strategy is None:
         yield "should_replan is true, so replanning_strategy has to say how"
+
+
+def _goes_on_without(proposal: OverallReflection, state: State) -> bool:
+    """True if what nobody here can mend is left aside, and the other work that was left undone because of it is gone on with."""
+    strategy = proposal.replanning_strategy
+    if strategy is None or not standing_of(state).left_out:
+        return False
+    return strategy.type == "skip_steps" or (strategy.type == "replan_from_step" and bool(strategy.reason))
 
 
 def forced(proposal: OverallReflection | None, state: State) -> tuple[OverallReflection | None, str]:

@@ -131,6 +131,8 @@ def _untold(view: ReplanView) -> list[str]:
 def _order(view: ReplanView, small: bool) -> str:
     failed = ", ".join(view.failed[:20]) or "the step that failed"
     told = _ORDERS.get(view.strategy, _ORDERS["full_replan"]).format(failed=failed)
+    if view.strategy == "replan_from_step" and not view.failed and not small:
+        told = "No step has failed: write the steps that are still missing, after those that stay."
     where = f" {failed}" if view.failed and view.strategy != "full_replan" else ""
     order = f"What to do: {view.strategy}{where}. {told}"
     if not small and view.reason == view.guidance.get("advice"):
