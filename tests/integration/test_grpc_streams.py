@@ -25,9 +25,11 @@ from test_grpc_calls import HOLDS, fields, submitted
 
 from replan.config import Settings
 from replan.core.types import JsonObject
+from replan.run.access.callers import Caller
+from replan.server.auth.credentials import Credentials
+from replan.server.grpc.connections import SPARE
 from replan.server.grpc.conversation import framed
 from replan.server.grpc.messages import SERVICE, pb
-from replan.server.grpc.serving import SPARE
 from replan.testing import FakeTool
 
 pytestmark = pytest.mark.anyio
@@ -440,6 +442,30 @@ async def test_a_message_that_cannot_be_read_is_refused_and_the_conversation_goe
         while (one := await call.read()) is not grpc.aio.EOF:
             heard.append(one)
 
+    assert heard[-1].event.type == "task_completed"
+
+
+@pytest.mark.parametrize("name", ["mine", "acme:mine"])
+async def test_a_tenant_names_its_task_in_a_conversation_as_it_likes(tmp_path: Path, name: str) -> None:
+    async def of_acme(credentials: Credentials) -> Caller:
+        return Caller("key:boss", tenant="acme")
+
+    async with serving(tmp_path, authenticate=of_acme) as there:
+        call = there.converse()
+        await call.write(pb.ConverseRequest(execute=pb.ExecuteTaskRequest(task=task(ASKED, task_id="mine"))))
+        async with asyncio.timeout(SECS):
+            while not (one := await call.read()).HasField("waiting"):
+                pass
+        yes = {"approval_id": one.waiting.waiting_for.id, "hash": one.waiting.hash, "approved": True}
+        for other in ("other", "acme:other", "beta:mine"):
+            await call.write(pb.ConverseRequest(approve=pb.AnswerApprovalRequest(task_id=other, **yes)))
+        await call.write(pb.ConverseRequest(approve=pb.AnswerApprovalRequest(task_id=name, **yes)))
+        heard: list[Any] = []
+        async with asyncio.timeout(SECS):
+            while (one := await call.read()) is not grpc.aio.EOF:
+                heard.append(one)
+
+    assert ["about task" in one.refused.message for one in heard if one.HasField("refused")] == [True] * 3
     assert heard[-1].event.type == "task_completed"
 
 

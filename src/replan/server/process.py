@@ -18,13 +18,25 @@ def prepare() -> None:
     gc.freeze()
     gc.set_threshold(*_COLLECTED)
     _give_back()
+    wanted = most_files()
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)  # each connection is one
-        wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
+        if wanted is not None and soft != resource.RLIM_INFINITY and soft < wanted:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_files() -> int | None:
+    """How many the process may have open, once it is prepared; None: nobody says."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return None
+    return max(soft, _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES))
 
 
 def _give_back() -> None:

@@ -248,7 +248,7 @@ def test_either_header_will_do_and_all_that_is_not_good_is_told_alike(
         with pytest.raises(NotSignedIn):
             await known(Credentials(None, text, "192.0.2.1:999"))
         assert text[-64:] not in caplog.text
-        assert caplog.records[-1].message == "not signed in: revoked"
+        assert caplog.records[-1].message == "not signed in: revoked (from 192.0.2.1:999)"
         assert caplog.records[-1].key_id == text[4:20]  # type: ignore[attr-defined]
         assert caplog.records[-1].peer == "192.0.2.1:999"  # type: ignore[attr-defined]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replan.server.http.giving_way import Waiting, network_of
+from replan.server.giving_way import Waiting, network_of
 
 
 class Line:

@@ -11,13 +11,17 @@ from replan.errors import ConfigError
 from replan.ports import Clock, HasKeys, Store
 from replan.run.access.callers import Caller
 from replan.server.auth.credentials import Credentials
+from replan.server.auth.failures import address_of
 from replan.server.auth.keys import PREFIX, KeyCheck
 from replan.server.auth.oidc import TokenCheck
 from replan.server.auth.refused import Refused
+from replan.server.seldom import Seldom
 
 log = logging.getLogger("replan.auth")
 
 MOST_CHARS = 20_000
+_TOLD_BY_THEMSELVES = 20
+"""Lines a minute about calls that are not let in, which anybody can make; the rest is one line."""
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*) *", re.ASCII | re.IGNORECASE)
 
 
@@ -27,17 +31,15 @@ class KnownCallers:
     def __init__(self, keys: KeyCheck | None, tokens: TokenCheck | None) -> None:
         self._keys = keys
         self._tokens = tokens
+        self._tell = Seldom(log, logging.INFO, "not signed in", whole=_TOLD_BY_THEMSELVES)
 
     async def __call__(self, credentials: Credentials) -> Caller:
         """`NotSignedIn`, the same for all that is not good; the log has why."""
         try:
             return await self._caller(credentials)
         except Refused as refused:
-            log.info(
-                "not signed in: %s",
-                refused.why,
-                extra={"key_id": refused.key_id, "peer": credentials.peer},
-            )
+            extra = {"key_id": refused.key_id, "peer": credentials.peer}
+            self._tell(address_of(credentials.peer), refused.why, extra)
             raise
 
     async def begin(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from replan.run.access.callers import Caller, reader
+from replan.run.access.submitting import own_name
 from replan.run.access.views import Submitted, TaskView
 from replan.server.auth.credentials import Credentials
 from replan.server.grpc.asked import after_of, showing, submission, task_of
@@ -127,7 +128,8 @@ class Conversation:
             words = "which task this is about is said: say what is to be done" if name else "says nothing"
             raise Misfit([(name or "", f"{words}; there are {', '.join(SAID)}")])
         said = getattr(message, name)
-        if said.task_id not in ("", self._task_id):
+        named = said.task_id or self._task_id
+        if self._task_id not in (named, own_name(self._caller, named)):
             raise Misfit([(f"{name}.task_id", f"this conversation is about task {self._task_id!r}")])
         said.task_id = self._task_id
         return await UNARY[SAID[name]].call(self._here, self._caller, said)

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from replan.core.words import in_digits
 from replan.run.access.callers import Caller
 from replan.server.auth.credentials import Credentials
+from replan.server.grpc.connections import Connections
 from replan.server.grpc.messages import Misfit
 from replan.server.grpc.statuses import Refused, status_of
 from replan.server.problems import CROWDED, LEAVING, TIMED_OUT, Kind, Problem
@@ -34,7 +35,8 @@ class Call:
         self.context = context
         self.holds = holds
         """It may last: its caller holds a place."""
-        self.leave: Callable[[], None] | None = None
+        self.leaving: list[Callable[[], None]] = []
+        """What is done at its end: it gives back what it holds."""
         self.name = name
         self.stream = stream
         self.began = time.perf_counter()
@@ -59,8 +61,9 @@ class Call:
 class Door:
     """The calls under way in one process."""
 
-    def __init__(self, here: Shared) -> None:
+    def __init__(self, here: Shared, connections: Connections) -> None:
         self._here = here
+        self._connections = connections
         self._open = 0
         self._streams = 0
         self._idle = asyncio.Event()
@@ -78,8 +81,8 @@ class Door:
     def _left(self, call: Call) -> None:
         self._open -= 1
         self._streams -= call.stream
-        if call.leave is not None:
-            call.leave()
+        for leave in call.leaving:
+            leave()
         if not self._open:
             self._idle.set()
         if self._here.metrics is not None:
@@ -96,8 +99,10 @@ class Door:
             words = f"{most} streams are open here, and no more may be"
             raise Refused(Problem(CROWDED, words, retry_after=1.0))
         caller = await self._here.signed(call.credentials)
-        if call.holds and not call.context.done():
-            call.leave = self._here.holding.take(caller)
+        if not call.context.done():
+            call.leaving.append(self._connections.begun(call.context.peer()))
+            if call.holds:
+                call.leaving.append(self._here.holding.take(caller))
         return caller
 
     async def let_in(

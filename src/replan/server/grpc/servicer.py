@@ -16,6 +16,7 @@ from replan.errors import ReplanError
 from replan.run.access.callers import Caller, reader
 from replan.server.grpc.asked import after_of, showing, submission, task_of
 from replan.server.grpc.calls import UNARY, Unary
+from replan.server.grpc.connections import Connections
 from replan.server.grpc.conversation import Conversation
 from replan.server.grpc.door import Call, Door
 from replan.server.grpc.messages import encoder, pb, read
@@ -35,10 +36,10 @@ Handler = Callable[..., Any]
 class Servicer:
     """The calls over `Shared`. Streams end when it is said that the process ends, and with an error that says how to go on."""
 
-    def __init__(self, here: Shared) -> None:
+    def __init__(self, here: Shared, connections: Connections) -> None:
         self._here = here
         self._carrying = here.use_cases.carrying
-        self._door = Door(here)
+        self._door = Door(here, connections)
 
     def handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
         """By the name of the call. Messages are bytes here: what cannot be read is answered like any other fault of a caller.

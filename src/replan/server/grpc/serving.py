@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 
 import grpc
@@ -12,18 +13,20 @@ from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
 
 from replan.errors import InputError
+from replan.server.grpc.connections import Connections, most_accepted
 from replan.server.grpc.messages import SERVICE
 from replan.server.grpc.servicer import Servicer
 from replan.server.grpc.standing import MOST_STREAMS, Standing
+from replan.server.process import most_files
+from replan.server.seldom import Seldom
 from replan.server.shared import Shared
 
+log = logging.getLogger("replan.server")
 MOST_REQUEST_BYTES = 4 * 2**20
 MOST_RESPONSE_BYTES = 256 * 2**20
 _GRACE_SECS = 0.5
 _IDLE_MS = 60_000
 """So long a connection may be held on which nothing is asked: there are only so many."""
-SPARE = 64
-"""Connections beyond the limit, for those that ask for its health."""
 _OTHER_CALLS = 1_000
 """Side by side, beside the streams."""
 _SERVICES = (SERVICE, "")
@@ -51,11 +54,16 @@ async def serving_grpc(
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
             ("grpc.max_connection_idle_ms", _IDLE_MS),
-            ("grpc.max_allowed_incoming_connections", here.settings.server.max_connections + SPARE),
+            (
+                "grpc.max_allowed_incoming_connections",
+                most_accepted(here.settings.server.max_connections, most_files()),
+            ),
             ("grpc.server_handshake_timeout_ms", 10_000),
         ],
     )
-    servicer = Servicer(here)
+    gave_way = Seldom(log, logging.WARNING, "a connection over gRPC on which nothing was asked gave way")
+    connections = Connections(here.settings.server.max_connections, gave_way)
+    servicer = Servicer(here, connections)
     standing = Standing()
     own = grpc.method_handlers_generic_handler(SERVICE, servicer.handlers())
     server.add_generic_rpc_handlers((own, *standing.handlers()))
@@ -69,6 +77,7 @@ async def serving_grpc(
     await server.start()
     for name in _SERVICES:
         await standing.health.set(name, health_pb2.HealthCheckResponse.SERVING)
+    keeping = asyncio.get_running_loop().create_task(connections.keep(bound))
     leaving = asyncio.Event()
     here.leaving.heard_by(leaving.set)
     unhealthy = asyncio.get_running_loop().create_task(_told_of_its_end(standing.health, leaving))
@@ -77,7 +86,8 @@ async def serving_grpc(
     finally:
         here.leaving.set()
         here.hub.stop()
-        await asyncio.wait({unhealthy})
+        keeping.cancel()
+        await asyncio.wait({unhealthy, keeping})
         await servicer.drained(grace_secs)
         await server.stop(0.1)  # those who watch its health stay to the last
         here.leaving.forget(leaving.set)

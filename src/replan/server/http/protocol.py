@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from replan.server.giving_way import Waiting, network_of
 from replan.server.http.calls import ROOT
-from replan.server.http.giving_way import Waiting, network_of
 from replan.server.http.problems import answer_of
 from replan.server.problems import (
     CROWDED,

@@ -19,7 +19,9 @@ def network_of(host: str) -> str:
 
 class Connection(Protocol):
     peer: str
-    transport: Any
+
+    @property
+    def transport(self) -> Any: ...
 
     @property
     def asked(self) -> bool:
