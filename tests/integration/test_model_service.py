@@ -25,6 +25,7 @@ from replan.llm.faults import EndpointError
 from replan.llm.grpc import conformance, serving
 from replan.llm.grpc.wire import RETRY_METADATA, SERVICE, pb
 from replan.llm.provider import open_model
+from replan.llm.providers import opening
 from replan.ports import Model, ModelReply, ModelRequest, Turn
 from replan.testing import ScriptedEndpoint, ScriptedModel
 from replan.wiring import ROLES, Models
@@ -52,9 +53,11 @@ async def served(
     token: str | None = None,
     hide: Callable[[str], str] = str,
     tls: tuple[bytes, bytes] | None = None,
+    called: str = "",
 ) -> AsyncIterator[str]:
     until, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
-    server = serving.make_server(dict.fromkeys(ROLES, model), token, hide)
+    named = dict.fromkeys(ROLES, called)
+    server = serving.make_server(dict.fromkeys(ROLES, model), token, hide, called=named)
     running = asyncio.create_task(
         serving.serve(
             server, host="127.0.0.1", port=0, tls=tls, ready=ready.set_result, until=until, grace_secs=5
@@ -256,8 +259,12 @@ async def test_over_tls_a_certificate_is_verified(certificate: Path) -> None:
         async with asking(url, ca_file=chain) as model:
             assert json.loads((await model.ask(REQUEST)).text) == PLAN
         async with asking(url) as model:
-            with pytest.raises(ModelUnavailable, match="could not be secured"):
+            with pytest.raises(ModelUnavailable, match=r"could not be secured.*\[llm\] ca_file"):
                 await model.ask(REQUEST)
+        tried = await conformance.check(url, ca_file=chain)
+        assert [one.rule for one in tried if "listed" in one.rule and one.verdict == "kept"]
+        with pytest.raises(InputError, match=r"cannot be checked: .*ca_file"):
+            await conformance.check(url)
     with pytest.raises(InputError, match="ca_file"):
         open_model("", endpoint=url, ca_file=certificate / "none.pem")
 
@@ -283,6 +290,17 @@ async def test_a_task_by_the_protocol_of_the_configuration_with_a_provider_behin
         await behind.aclose()
     assert result.succeeded, result.failure
     assert result.output == "rain in Oslo"
+
+
+@pytest.mark.parametrize("asked", ["", "qwen3", "openai:qwen3", "qwen3@127.0.0.1:45317"])
+async def test_a_model_is_listed_and_asked_for_by_its_name_wherever_it_is(asked: str) -> None:
+    model = ScriptedModel({"execution_plan": PLAN}, name="qwen3@127.0.0.1:45317")
+    async with served(model, called="openai:qwen3") as url, asking(url, asked) as here:
+        assert await opening.served_by(url, None) == ["openai:qwen3"]
+        assert json.loads((await here.ask(REQUEST)).text) == PLAN
+        async with asking(url, "qwen4") as other:
+            with pytest.raises(ModelUnavailable, match="no model 'qwen4'; there are: openai:qwen3"):
+                await other.ask(REQUEST)
 
 
 async def test_the_suite_finds_our_service_right_and_a_wrong_one_wrong() -> None:

@@ -23,10 +23,12 @@ def test_models_are_served_tried_and_let_go(tmp_path: Path) -> None:
         server = warm_command.Process(command, tmp_path, ENV)
         told = json.loads(server.stdout.readline())
         assert told["url"].startswith("grpc://127.0.0.1:")
-        assert told["models"] == [f"scripted@{provider.url.removeprefix('http://').removesuffix('/v1')}"]
+        assert told["models"] == ["scripted"]
         suite = ("model", "conformance", told["url"], "--token-env", "MODELS_TOKEN")
         tried = warm_command.run(suite, tmp_path, ENV, "", timeout=120)
-        (tmp_path / "config.toml").write_text(f'[llm]\nprotocol = "grpc"\nendpoint = "{told["url"][7:]}"\n')
+        (tmp_path / "config.toml").write_text(
+            f'[llm]\nprotocol = "grpc"\nendpoint = "{told["url"][7:]}"\ndefault_model = "scripted"\n'
+        )
         key = {"APP_LLM_API_KEY": "a-token-of-the-tests"}
         doctor = warm_command.run(("doctor", "--json"), tmp_path, {**ENV, **key}, "", timeout=120)
         refused = warm_command.run(("doctor", "--json"), tmp_path, ENV, "", timeout=120)

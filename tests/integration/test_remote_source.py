@@ -15,6 +15,8 @@ import pytest
 from remote_wrong_servers import LIST, lists, wrong_http
 
 from replan import File, Replan
+from replan.cli.doctor import asked
+from replan.config import Settings
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress, ToolCall
 from replan.tools import Catalog, FunctionSource, ToolContext, tool
@@ -245,9 +247,18 @@ async def test_endpoints_without_a_shared_memory_make_no_promise_of_keys(tmp_pat
         alone, together = RemoteSource(serving[0].urls), RemoteSource([each.urls[0] for each in serving])
         assert [spec.honours_key for spec in await alone.tools()] == [True]
         assert [spec.honours_key for spec in await together.tools()] == [False]
-        assert any("do not share one memory" in problem.message for problem in together.problems())
+        assert any("do not share one memory" in told.message and told.works for told in together.problems())
         await alone.aclose()
         await together.aclose()
+        ours, other = (each.urls[0] for each in serving)
+        for second, state in ((other, "note"), ("http://127.0.0.1:9", "problem")):
+            service = {"endpoint": ours, "fallback_endpoint": second, "protocol": "http"}
+            settings = Settings.model_validate({"tool_service": service})
+            found = await asyncio.to_thread(lambda settings=settings: list(asked.tools(settings, [])))
+            assert [one.state for one in found if one.name == "tools tool_service"] == ["ok"]
+            told = {one.state for one in found if one.name == "tools"}
+            assert state in told
+            assert all(one.todo for one in found if one.name == "tools")
 
 
 @both

@@ -86,6 +86,8 @@ class ToolProblem(NamedTuple):
 
     message: str
     tool: str | None = None
+    works: bool = False
+    """All of it can be used; what is told is what cannot be counted on."""
 
 
 class ToolSource(Protocol):

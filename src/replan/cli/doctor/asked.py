@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from replan.ports import Endpoints
     from replan.run.service.resumable import CannotGoOn
     from replan.tools.catalog.catalog import Catalog
+    from replan.tools.catalog.listing import Problem
 
 _MOST_ASKED = 5
 """Endpoints of a service."""
@@ -128,13 +129,13 @@ def tools(settings: Settings, specs: Sequence[str], where: str | Path | None = N
     from replan.errors import ReplanError
     from replan.wiring import open_tools
 
-    async def listed() -> tuple[dict[str, int], list[str], list[CannotGoOn]]:
+    async def listed() -> tuple[dict[str, int], list[Problem], list[CannotGoOn]]:
         catalog = open_tools(list(specs), settings)
         try:
             await catalog.open()
             counts = Counter(spec.source for spec in catalog.specs())
             stuck = [] if where is None else await _cannot_go_on(where, settings, catalog)
-            return dict(counts), [str(problem) for problem in catalog.problems], stuck
+            return dict(counts), catalog.problems, stuck
         finally:
             await catalog.aclose()
 
@@ -150,7 +151,11 @@ def tools(settings: Settings, specs: Sequence[str], where: str | Path | None = N
     for source, count in counts.items():
         yield Finding(f"tools {source}", "ok", counted(count, "tool"))
     for problem in problems:
-        yield Finding("tools", "problem", problem)
+        if problem.works:
+            todo = "nothing where that will do; else name one endpoint"
+            yield Finding("tools", "note", str(problem), todo)
+        else:
+            yield Finding("tools", "problem", str(problem), "mend what it says, or leave the source out")
     for task in stuck:
         if task.kind != "tools" or specs:  # else they are taken from where the task's log says
             facts = {"kind": task.kind, "tasks": [task.task_id]}

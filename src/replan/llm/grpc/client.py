@@ -27,6 +27,11 @@ from replan.ports import ModelReply, ModelRequest
 
 _STATE = grpc.ChannelConnectivity
 _CONNECT_SECS = 10.0
+_REFUSED = "the connection was refused (one with TLS is asked as grpcs://)"
+_REFUSED_TLS = (
+    "the connection was refused or could not be secured; a certificate that the system does not trust needs the file of "
+    "whoever has signed it: [llm] ca_file (APP_LLM_CA_FILE)"
+)
 
 
 class GrpcModel:
@@ -51,7 +56,7 @@ class GrpcModel:
     ) -> None:
         self.style = style
         self._url = url
-        self._credentials = _credentials(ca_file) if url.startswith("grpcs:") else None
+        self._credentials = trusted(ca_file) if url.startswith("grpcs:") else None
         self._model = name
         host = urlsplit(url).netloc
         self.name = f"{name}@{host}" if name else host
@@ -189,17 +194,11 @@ class GrpcModel:
         if self._channel is None or self._loop is not loop:
             self._channel, self._loop = self._open(), loop
         channel = self._channel
-        try:
-            async with asyncio.timeout(_CONNECT_SECS):
-                while (state := channel.get_state(try_to_connect=True)) is not _STATE.READY:
-                    if state in (_STATE.TRANSIENT_FAILURE, _STATE.SHUTDOWN):
-                        self._channel = None
-                        with suppress(Exception):
-                            await channel.close(None)
-                        raise self._lost("the connection was refused or could not be secured")
-                    await channel.wait_for_state_change(state)
-        except TimeoutError:
-            raise self._lost(f"no connection within {_CONNECT_SECS:.0f} s") from None
+        if why := await not_connected(channel, tls=self._credentials is not None):
+            self._channel = None
+            with suppress(Exception):
+                await channel.close(None)
+            raise self._lost(why)
         return channel
 
     def _open(self) -> grpc.aio.Channel:
@@ -224,11 +223,25 @@ class GrpcModel:
         return f"{self._url} (model {self._model!r})" if self._model else self._url
 
 
-def _credentials(ca_file: Path | None) -> grpc.ChannelCredentials:
+async def not_connected(channel: grpc.aio.Channel, *, tls: bool) -> str:
+    """Connect; why that does not go, empty once it is connected."""
+    try:
+        async with asyncio.timeout(_CONNECT_SECS):
+            while (state := channel.get_state(try_to_connect=True)) is not _STATE.READY:
+                if state in (_STATE.TRANSIENT_FAILURE, _STATE.SHUTDOWN):
+                    return _REFUSED_TLS if tls else _REFUSED
+                await channel.wait_for_state_change(state)
+    except TimeoutError:
+        return f"no connection within {_CONNECT_SECS:.0f} s"
+    return ""
+
+
+def trusted(ca_file: Path | None) -> grpc.ChannelCredentials:
+    """Whose certificates count: those in the file, else the system's."""
     try:
         return grpc.ssl_channel_credentials(read_bounded(ca_file) if ca_file else None)
     except OSError as error:
-        raise InputError(f"[llm] ca_file: {ca_file} cannot be read: {error}") from error
+        raise InputError(f"ca_file: {ca_file} cannot be read: {error}") from error
 
 
 def _sendable(text: str) -> str:

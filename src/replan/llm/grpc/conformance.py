@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -11,6 +12,8 @@ import grpc
 import grpc.aio
 
 from replan.core.data.answers import form_of
+from replan.errors import InputError
+from replan.llm.grpc.client import not_connected, trusted
 from replan.llm.grpc.wire import HEALTH, MOST_BYTES, SERVICE, pb
 
 _CODE = grpc.StatusCode
@@ -35,16 +38,23 @@ class Broken(Exception):
     """A rule is not kept."""
 
 
-async def check(url: str, token: str | None = None, model: str = "") -> list[Found]:
-    """Each rule in its turn; `model`: the one that is asked, empty for the service's own choice."""
+async def check(
+    url: str, token: str | None = None, model: str = "", ca_file: Path | None = None
+) -> list[Found]:
+    """Each rule in its turn; `model`: the one that is asked, empty for the service's own choice. `ca_file`: whose certificates count.
+
+    `InputError` where the service cannot be reached: then nothing is known of its rules.
+    """
     parts = urlsplit(url)
     options = [("grpc.max_receive_message_length", MOST_BYTES), ("grpc.enable_retries", 0)]
     made = (
-        grpc.aio.secure_channel(parts.netloc, grpc.ssl_channel_credentials(), options=options)
+        grpc.aio.secure_channel(parts.netloc, trusted(ca_file), options=options)
         if parts.scheme == "grpcs"
         else grpc.aio.insecure_channel(parts.netloc, options=options)
     )
     async with made as channel:
+        if why := await not_connected(channel, tls=parts.scheme == "grpcs"):
+            raise InputError(f"{url} cannot be checked: {why}")
         suite = _Suite(channel, token, model)
         return [await _tried(rule, trial) for rule, trial in suite.rules() if token or "token" not in rule]
 

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from replan.core.types import Role
 from replan.errors import ModelUnavailable, ReplanError
+from replan.llm.address import name_at
 from replan.llm.grpc.wire import FAULT_METADATA, HEALTH, MOST_BYTES, SERVICE, code_and_fault, pb
 from replan.ports import Model, ModelReply, ModelRequest, Turn
 
@@ -28,9 +29,13 @@ def make_server(
     token: str | None = None,
     hide: Callable[[str], str] = str,
     *,
+    called: Mapping[str, str] | None = None,
     max_calls: int = 100,
 ) -> grpc.aio.Server:
-    """A server, not started and without a port. `hide` takes secrets out of what is told of faults."""
+    """A server, not started and without a port. `hide` takes secrets out of what is told of faults.
+
+    `called`: the names by which the models are listed and asked for; where there is none, a model's own.
+    """
     server = grpc.aio.server(
         maximum_concurrent_rpcs=max_calls,
         options=[
@@ -41,14 +46,21 @@ def make_server(
             ("grpc.keepalive_permit_without_calls", 1),
         ],
     )
-    served = _Served(models, token, hide)
+    served = _Served(models, called or {}, token, hide)
     server.add_generic_rpc_handlers((served.handlers(), _health()))
     return server
 
 
 class _Served:
-    def __init__(self, models: Mapping[Role, Model], token: str | None, hide: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        models: Mapping[Role, Model],
+        called: Mapping[str, str],
+        token: str | None,
+        hide: Callable[[str], str],
+    ) -> None:
         self._models = models
+        self._called = called
         self._token = f"Bearer {token}".encode() if token else None
         self._hide = hide
 
@@ -76,8 +88,7 @@ class _Served:
 
     async def _list(self, request: Any, context: Any) -> Any:
         await self._check(context)
-        names = dict.fromkeys(self._models[role].name for role in ROLES)
-        return pb.ListModelsResponse(models=list(names))
+        return pb.ListModelsResponse(models=names_of(self._models, self._called))
 
     async def _answer(self, message: Any, context: Any) -> Any:
         await self._check(context)
@@ -125,10 +136,12 @@ class _Served:
             raise AssertionError from error  # abort raises
         model = self._models[request.role]
         names = {each.name: each for each in (model, *(self._models[role] for role in ROLES))}
+        for role in (*ROLES, request.role):
+            if name := self._called.get(role):
+                names[name] = names[name_at(name)] = self._models[role]
         if message.model and message.model not in names:
-            await context.abort(
-                _CODE.NOT_FOUND, f"no model {message.model!r}; there are: {', '.join(names)}"[:500]
-            )
+            there = ", ".join(names_of(self._models, self._called))
+            await context.abort(_CODE.NOT_FOUND, f"no model {message.model!r}; there are: {there}"[:500])
         return names.get(message.model, model), request
 
     async def _check(self, context: Any) -> None:
@@ -146,6 +159,11 @@ class _Served:
         await context.abort(
             code, fault.message[:500], trailing_metadata=((FAULT_METADATA, fault.SerializeToString()),)
         )
+
+
+def names_of(models: Mapping[Role, Model], called: Mapping[str, str]) -> list[str]:
+    """The names by which the models are listed, which say nothing of where they are: that may change."""
+    return list(dict.fromkeys(called.get(role) or models[role].name for role in ROLES))
 
 
 def _response(reply: ModelReply) -> Any:

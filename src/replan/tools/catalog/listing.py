@@ -32,6 +32,8 @@ class Problem(NamedTuple):
     source: str
     message: str
     tool: str | None = None
+    works: bool = False
+    """All of it can be used; what is told is what cannot be counted on."""
 
     def __str__(self) -> str:
         return (
@@ -178,7 +180,7 @@ class Listing:
         self.specs = specs
         if isinstance(self.source, Reporting):
             with contextlib.suppress(Exception):
-                problems += [Problem(self.name, told.message, told.tool) for told in self.source.problems()]
+                problems += [Problem(self.name, *told) for told in self.source.problems()]
         self.problems = problems
         return True
 

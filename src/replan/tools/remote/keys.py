@@ -124,7 +124,8 @@ class Keys:
             if not isinstance(error, sqlite3.Error):
                 raise
             reason = (
-                "another server uses it; each needs a file of its own"
+                "another server uses it, as another one for the same tools does unless it is told otherwise; each needs a file of its "
+                "own: --keys FILE"
                 if "locked" in str(error)
                 else f"{error}; it has to be a file that a tool server has made, or a new one"
             )

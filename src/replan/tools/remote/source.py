@@ -121,8 +121,11 @@ class RemoteSource:
         self._problems += listed[0].problems
         relied = shared_store(peers)
         if not relied and any(each.keys_are_durable for each in listed):
-            text = "its endpoints do not share one memory of keys, so that idempotency keys are not relied on"
-            self._problems.append(ToolProblem(text))
+            text = (
+                "its endpoints do not share one memory of keys, so that a call with an effect whose answer gets lost is in "
+                "doubt: it is found out about, or a person is asked"
+            )
+            self._problems.append(ToolProblem(text, works=True))
         for other in listed[1:]:
             if missing := {spec.id for spec in listed[0].tools} ^ {spec.id for spec in other.tools}:
                 text = f"its endpoints offer different tools: {', '.join(sorted(missing)[:10])}"

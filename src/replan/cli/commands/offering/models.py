@@ -65,9 +65,10 @@ def serve(
         async def run() -> None:
             models = Models(settings, model=model, endpoint=endpoint)
             try:
-                names = list(
-                    dict.fromkeys(models[role].name for role in ROLES)
-                )  # what is missing is told now
+                for role in ROLES:  # what is missing is told now
+                    models[role]
+                called = models.named()
+                names = serving.names_of(models, called)
 
                 def ready(url: str) -> None:
                     if json:
@@ -78,7 +79,9 @@ def serve(
                 until = asyncio.Event()
                 for each in (signal.SIGINT, signal.SIGTERM):
                     asyncio.get_running_loop().add_signal_handler(each, until.set)
-                server = serving.make_server(models, token, models.secrets.hide, max_calls=max_calls)
+                server = serving.make_server(
+                    models, token, models.secrets.hide, called=called, max_calls=max_calls
+                )
                 await serving.serve(
                     server, host=host, port=port, tls=tls, ready=ready, until=until, grace_secs=grace
                 )
@@ -93,17 +96,29 @@ def conformance(
     url: Annotated[str, typer.Argument(help="The service: grpc://host:port, or grpcs:// with TLS.")],
     token_env: TokenEnv = None,
     model: Annotated[str, typer.Option(help="The model to ask; default: the service's own choice.")] = "",
+    ca_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Whose certificates count, in PEM form; default: [llm] ca_file, else the system's.",
+        ),
+    ] = None,
+    config: options.Config = None,
     json: options.Json = False,
 ) -> None:
     """Check a model service against the rules of the protocol. Two answers are asked of its model."""
     import asyncio
 
+    from replan.cli.terminal.opening import settings_of
     from replan.llm.address import over_grpc
     from replan.llm.grpc.conformance import check
 
     address = over_grpc(url)
+    trusted = ca_file
+    if trusted is None and (configured := settings_of(config).llm.ca_file):
+        trusted = Path(configured).expanduser()
     with own_stdout() as out:
-        found = asyncio.run(check(address, token_of(token_env), model))
+        found = asyncio.run(check(address, token_of(token_env), model, trusted))
         broken = sum(each.verdict == "broken" for each in found)
         if json:
             out.json([each._asdict() for each in found])

@@ -42,6 +42,11 @@ from replan.tools.remote.messages import (
 
 OVERHEAD_BYTES = 64 * 1024
 _STATE = grpc.ChannelConnectivity
+_REFUSED = "the connection was refused (one with TLS is asked as grpcs://)"
+_REFUSED_TLS = (
+    "the connection was refused or could not be secured; a certificate that the system does not trust needs the file of whoever "
+    "has signed it: RemoteSource(ca_file=…), or GRPC_DEFAULT_SSL_ROOTS_FILE_PATH in the environment"
+)
 
 
 class GrpcTransport:
@@ -188,7 +193,7 @@ class GrpcTransport:
             async with asyncio.timeout(self._endpoint.connect_timeout_secs):
                 while (state := channel.get_state(try_to_connect=True)) is not _STATE.READY:
                     if state in (_STATE.TRANSIENT_FAILURE, _STATE.SHUTDOWN):
-                        raise self._refused("the connection was refused or could not be secured")
+                        raise self._refused(_REFUSED_TLS if self._credentials is not None else _REFUSED)
                     await channel.wait_for_state_change(state)
         except TimeoutError:
             raise self._refused(
