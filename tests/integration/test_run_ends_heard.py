@@ -71,7 +71,7 @@ def test_a_hint_is_heard_before_the_end(how: str) -> None:
     assert ran.types().count("call_started") <= 1, "nothing was done again"
 
 
-@pytest.mark.parametrize("how", ["success", "failed steps", "a limit"])
+@pytest.mark.parametrize("how", ENDS)
 def test_a_pause_that_comes_before_the_end_is_kept(how: str) -> None:
     ran = ended(how, PauseRequested(by="ann"))
     assert ran.state.waiting is not None

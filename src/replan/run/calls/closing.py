@@ -73,14 +73,6 @@ def _asked_closed(run: Run) -> list[LlmCallCompleted]:
     ]  # fmt: skip
 
 
-def close_running(run: Run) -> None:
-    """Give everything that is open its end: model calls, tool calls, steps."""
-    for event in running_closed(run):
-        run.record(event)
-        if isinstance(event, LlmCallCompleted):
-            run.asking.pop(event.call_id, None)
-
-
 def running_closed(run: Run) -> list[AnyEvent]:
     """The ends of everything that is open."""
     events: list[AnyEvent] = [*_asked_closed(run)]

@@ -47,7 +47,7 @@ async def drive(task_id: str, parts: Parts, *, steal: bool = False) -> State:
                     if not run.state.ended and goes_on(run.state, run.now()):
                         await driving.attend()
                 finally:
-                    state, heard, again = run.state, driving.heard, driving.again
+                    state, heard, again = run.state, run.heard, driving.again
                     if state.ended:
                         parts.given.forget(state.name)
         except TaskHeld:

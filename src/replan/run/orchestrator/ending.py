@@ -12,7 +12,7 @@ from replan.core.report.explain_doubts import with_account
 from replan.core.state.fold import apply
 from replan.core.types import Failure
 from replan.errors import ModelError, PlanInvalid, RecordingError, ReplanError, StoreError
-from replan.run.calls.closing import close_asked, close_running, running_closed
+from replan.run.calls.closing import close_asked, running_closed
 from replan.run.human_input import wishes
 from replan.run.orchestrator.hearing import Hearing
 from replan.run.session.stops import BudgetReached, Halted, HandedOver, ModelAway
@@ -56,32 +56,40 @@ class Ending(Hearing):
     async def _fail_with(self, error: BaseException) -> None:
         """End with an error of the loop, or with a limit that was reached; or, if people have said something meanwhile, go on once more,
         as where it was heard before."""
-        run, heard = self.run, self.heard
+        run, heard = self.run, self.run.heard
         if self.failed is None:
             await self._take_in()
-            self.again = self.heard != heard
+            self.again = run.heard != heard
         if not self.again:
-            closed, now = running_closed(run), run.now()
-            for event in closed:  # the end tells of them, and where there is none they have not been
-                apply(run.state, event, now, run.state.round)
+            closed = self._closed()
             end = failed_with(run.state, self._failure(error))
             self.again = not await self._ended(*closed, end, taken=len(closed))
 
+    def _closed(self) -> list[AnyEvent]:
+        """The ends of everything that is open, in the state: the end tells of them, and where there is none they have not been."""
+        closed, now = running_closed(self.run), self.run.now()
+        for event in closed:
+            apply(self.run.state, event, now, self.run.state.round)
+        return closed
+
     async def _stop(self) -> None:
         run = self.run
-        if (
-            run.state.cancel is None and self.cut_off and not self.late
-        ):  # what ran is taken up as after a crash
-            self.again = run.state.pause is None
-            if not self.again:
+        if self.late:
+            await self._take_in()  # what was said while there was time comes before the end of it
+        paused = run.state.pause is not None
+        if run.state.cancel is None and (paused if self.late else self.cut_off):
+            self.again = not paused  # what ran is taken up as after a crash
+            if paused:
                 close_asked(run)
                 wishes.stand_still(run)
             return
         limit = run.state.policy.budget.task_timeout_secs or 0.0
         reason = explain.timed_out(run.state, limit).reason  # says what had not finished
-        close_running(run)
-        while not await self._ended(self._stopped(limit, reason)):
-            pass  # by what has been said meanwhile, it may have been cancelled
+        closed = self._closed()
+        while not await self._ended(*closed, self._stopped(limit, reason), taken=len(closed)):
+            if run.state.cancel is None and run.state.pause is not None:
+                self.again = True  # said at the last moment
+                return
 
     def _stopped(self, limit: float, reason: str) -> AnyEvent:
         state = self.run.state
@@ -119,11 +127,9 @@ class Ending(Hearing):
     async def _ended(self, *events: AnyEvent, taken: int = 0) -> bool:
         """End with these, if people have written nothing that was not heard: what they were promised comes before the end that it would
         prevent. Else that is taken in, and nothing of them recorded. Every end is written here."""
-        run, heard = self.run, self.heard
-        if await run.end(
-            *events, heard=None if self.unread or self.failed is not None else heard, taken=taken
-        ):
+        run = self.run
+        heard = None if run.unread or self.failed is not None else run.heard
+        if await run.end(*events, heard=heard, taken=taken):
             return True
-        await self._take_in()
-        self.unread = self.heard == heard
+        await run.take_in(heard)
         return False

@@ -20,11 +20,9 @@ class Hearing:
         "deadline",
         "drift",
         "failed",
-        "heard",
         "late",
         "people",
         "run",
-        "unread",
         "why",
     )
 
@@ -33,10 +31,6 @@ class Hearing:
         self.people = people
         self.deadline: float | None = None
         run.hear = self._take_in
-        self.heard = run.state.last_seq
-        """Up to where people's signals have been taken in."""
-        self.unread = False
-        """What people have written last is of a kind that cannot be read here, as a newer release has: it keeps no end off."""
         self.drift: drift.Drift | None = None
         """What is otherwise than when the plan was made."""
         self.late = False
@@ -55,13 +49,13 @@ class Hearing:
     async def _take_in(self) -> None:
         """Take in what people have written."""
         run, in_clear = self.run, False
-        records = await run.parts.store.read(run.task_id, self.heard, signals_only=True)
+        records = await run.parts.store.read(run.task_id, run.heard, signals_only=True)
         await run.parts.given.all_said(run.task_id)
         await run.end_told()  # what was written after all came before it, or was refused
         for record in records:
-            if record.seq <= self.heard:  # somebody else has just read it
+            if record.seq <= run.heard:  # somebody else has just read it
                 continue
-            self.heard = record.seq
+            run.heard, run.unread = record.seq, False
             event, known_only_here = taken_in(run, record)
             in_clear |= known_only_here
             apply(run.state, event, record.ts)

@@ -64,7 +64,7 @@ class Batch:
         self.flushed = False
         self.done = False
         self.ends: list[Recorded] = []
-        """With which the task ends: they come behind the others, and are in the state once they are in the log."""
+        """They come behind the others, and are in the state once they are in the log: with which the task ends, or what time alone decides."""
         self.taken = 0
         """So many of these are in the state already."""
         self.heard: int | None = None
@@ -94,6 +94,7 @@ class Run:
     __slots__ = (
         "_batch",
         "_cleared",
+        "_decisions",
         "_end",
         "_flying",
         "_listener",
@@ -107,6 +108,7 @@ class Run:
         "closed",
         "family",
         "hear",
+        "heard",
         "kept",
         "large",
         "name",
@@ -118,6 +120,7 @@ class Run:
         "task_id",
         "told",
         "unheard",
+        "unread",
     )
 
     def __init__(self, parts: Parts, claim: Claim, state: State) -> None:
@@ -139,6 +142,10 @@ class Run:
         """What was read of the other tasks of its family, where it has one."""
         self.hear: Callable[[], Awaitable[None]] | None = None
         """Takes in what people have written."""
+        self.heard = state.last_seq
+        """Up to where it has been taken in."""
+        self.unread = False
+        """What people have written last is of a kind that cannot be read here, as a newer release has: it keeps nothing off."""
         self._loop: asyncio.Task[Any] | None = None
         """Whoever runs the loop, as long as it may be stopped."""
         self._listener: Callable[[], None] | None = None
@@ -160,6 +167,8 @@ class Run:
         self._flying: list[Batch] = []
         self._end: Batch | None = None
         """The end that is on its way to the log."""
+        self._decisions: list[Batch] = []
+        """What is decided if nobody has spoken, on its way to the log."""
         self._time = asyncio.get_running_loop().time
         self._since = parts.clock.now() - self._time()
 
@@ -282,11 +291,36 @@ class Run:
         await self.durable(batch)
         return not batch.refused
 
+    async def decided(self, *events: AnyEvent) -> bool:
+        """Record what time alone decides, unless people have written what was not taken in: what they were told that it counts comes first.
+
+        It is in the state once it is in the log. False: they have, it has been taken in now, and nothing of this is recorded.
+        """
+        if self.broken is not None:
+            raise self.broken.with_traceback(None)
+        if self.closed or self.state.outcome is not None or self._end is not None:
+            raise self._is_over()
+        self._flush()  # what was recorded before is no part of it
+        batch = Batch(self.now(), self.state.round)
+        batch.heard, batch.ends = None if self.unread else self.heard, [*self._masked(events)]
+        self._decisions.append(batch)
+        self._send(batch)
+        await self.durable(batch)
+        if batch.refused:
+            await self.take_in(batch.heard)
+        return not batch.refused
+
+    async def take_in(self, since: int | None) -> None:
+        """Take in what people have written, where something was refused for what they wrote `since`."""
+        if self.hear is not None:
+            await self.hear()
+        self.unread = self.heard == since
+
     async def end_told(self) -> None:
-        """Wait until it is known what becomes of the end that is on its way, if one is."""
-        if self._end is not None:
+        """Wait until it is known what becomes of the end that is on its way, and of what is being decided, if anything is."""
+        for batch in [*self._decisions] if self._end is None else [*self._decisions, self._end]:
             with contextlib.suppress(StoreError):
-                await self.durable(self._end)
+                await self.durable(batch)
 
     def tell(self, event: AnyEvent) -> None:
         """News for watchers only."""
@@ -334,8 +368,10 @@ class Run:
 
     def _flush(self) -> None:
         batch, self._batch = self._batch, None
-        if batch is None:
-            return
+        if batch is not None:
+            self._send(batch)
+
+    def _send(self, batch: Batch) -> None:
         batch.flushed = True
         self._flying.append(batch)
         try:
@@ -376,6 +412,8 @@ class Run:
             return
         if batch is self._end:
             self._has_ended(batch)
+        elif batch.ends:
+            self._is_decided(batch)
         for tap in self.parts.taps:
             _told(tap, self.state, batch)
         batch.land()
@@ -390,10 +428,18 @@ class Run:
 
     def _has_ended(self, batch: Batch) -> None:
         self._end = None
+        self._take(batch)
+        self.parts.feed.ended(self.task_id)
+
+    def _is_decided(self, batch: Batch) -> None:
+        self._decisions.remove(batch)
+        self._take(batch)
+
+    def _take(self, batch: Batch) -> None:
+        """It is in the log: so it is in the state."""
         for event in batch.ends[batch.taken :]:
             apply(self.state, event, batch.ts, batch.round)
         batch.events += batch.ends
-        self.parts.feed.ended(self.task_id)
 
     def _refuse_end(self, batch: Batch) -> None:
         """People have written something: what was recorded before the end goes to the log without it."""
@@ -407,14 +453,17 @@ class Run:
             self._refuse_end(batch)
             return
         batch.land()
+        conditional = batch is self._end or batch in self._decisions
         if batch is self._end:
             self._end = None
-            if isinstance(error, NotHeard):
-                batch.refused = True
-                for waiter in batch.waiters:
-                    if not waiter.done():
-                        waiter.set_result(None)
-                return
+        elif conditional:
+            self._decisions.remove(batch)
+        if conditional and isinstance(error, NotHeard):
+            batch.refused = True
+            for waiter in batch.waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+            return
         if not isinstance(error, StoreError):
             found = StoreError(f"the log could not take what was recorded: {type(error).__name__}: {error}")
             found.__cause__ = error

@@ -84,6 +84,7 @@ class Waits:
         """Those of each step."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._reading: set[str] = set()
+        """Those that are being read, or whose end by time is on its way."""
         self._why: dict[str, str] = {}
         """Why a condition could not be computed when it was looked at last."""
 
@@ -195,12 +196,14 @@ class Waits:
             self._later(key, when)
         elif call.tool.waits == "time":
             self._complete(step, call, {"until": told(when)})
-        elif call.tool.waits == "callback":
-            self._fail(step, call, _over(wait, "nobody has used the callback"))
         else:
             self._reading.add(key)
             place = Place(self._places)
-            self._host.spawn(step, self._read(step, call, wait, place), place)
+            if call.tool.waits == "callback":
+                work = self._runs_out(step, call, _over(wait, "nobody has used the callback"))
+            else:
+                work = self._read(step, call, wait, place)
+            self._host.spawn(step, work, place)
 
     def _later(self, key: str, when: float) -> None:
         if (before := self._timers.pop(key, None)) is not None:
@@ -239,6 +242,25 @@ class Waits:
         self._run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=None))
         self._is_over(step, call.key)
 
+    async def _runs_out(self, step: StepState, call: Call, fault: Fault) -> None:
+        """Fail by time alone, if the log has nothing that was not heard: what was said before the end of the wait counts, however late
+        it is noticed."""
+        self._reading.add(call.key)
+        try:
+            ended = False
+            while not ended and self._is_open(step, call):
+                ended = await self._run.decided(CallFailed(**call.labels(), error=fault, retry_in_secs=None))
+        finally:
+            self._reading.discard(call.key)
+        self._look_at(call.key)
+
+    def _is_open(self, step: StepState, call: Call) -> bool:
+        """True if nobody has said or done anything by which the wait is over, or is to stand still."""
+        known, wait = step.calls.get(call.slot), self._run.state.waits[call.key]
+        running = known is not None and known.status == "running" and known.key == call.key
+        stopping = self._places.closed or self._run.stopping
+        return running and not stopping and wait.token not in self._run.state.callbacks
+
     def _lasted(self, call: Call) -> float:
         return round(max(0.0, self._run.now() - self._run.state.waits[call.key].since), 6)
 
@@ -273,9 +295,8 @@ class Waits:
             self._fail(step, call, outcome)
         elif wait.until is not None and self._run.now() >= wait.until:
             why = wait.error or self._why.get(call.key, "")
-            self._fail(
-                step, call, _over(wait, f"the condition did not hold in {wait.readings} readings", why)
-            )
+            over = _over(wait, f"the condition did not hold in {wait.readings} readings", why)
+            await self._runs_out(step, call, over)
         else:
             self._look_at(call.key)
 
