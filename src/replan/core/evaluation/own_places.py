@@ -3,15 +3,16 @@ have moved since."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from replan.core.evaluation.effects_had import Effects
+from replan.core.evaluation.effects_had import Effects, Lost
 from replan.core.failures.faults import DONE_ALREADY
 from replan.core.state.progress import CallState, Slot, StepState
 
 
-class _Failed(NamedTuple):
+class Tried(NamedTuple):
     """An effect that has failed at a place."""
 
     slot: Slot
@@ -19,6 +20,7 @@ class _Failed(NamedTuple):
     """The version of the plan in which it was tried last."""
     names: frozenset[str]
     """What it has in common with others of the same effect."""
+    lost: Lost
 
 
 def has_lost(step: StepState, effects: Effects) -> bool:
@@ -64,41 +66,84 @@ def _without(
     step: StepState, wanted: Collection[Slot], had: Collection[CallState], effects: Effects
 ) -> set[Slot]:
     """The places of effects that were not had: neither to the letter, at whatever place, nor otherwise at their own."""
+    found = in_other_words(_failed(step, wanted, effects), with_former(step, had), effects)
+    return {one.slot for one, call in found if call is None}
+
+
+def with_former(step: StepState, had: Collection[CallState]) -> list[CallState]:
+    """These effects of the step, and those that it has had before it came to stand as it does."""
     before = [call for call in step.former or () if call.status == "succeeded" and call.effect != "reads"]
     keys = {call.key for call in had}
-    made = [*had, *(call for call in before if not call.reused and call.key not in keys)]
+    return [*had, *(call for call in before if not call.reused and call.key not in keys)]
+
+
+def in_other_words(
+    failed: Iterable[Tried], made: Sequence[CallState], effects: Effects
+) -> list[tuple[Tried, CallState | None]]:
+    """Those of them that none of these effects is to the letter, each with the effect at its own place; None: there is none."""
+    left, free = _to_the_letter(failed, made, effects)
+    at_own: dict[Slot, list[CallState]] = {}
+    for call in free:
+        at_own.setdefault(call.slot, []).append(call)
+    return [
+        (one, next((call for call in at_own.get(one.slot, ()) if call.plan >= one.plan), None))
+        for one in left
+    ]
+
+
+def _to_the_letter(
+    failed: Iterable[Tried], made: Sequence[CallState], effects: Effects
+) -> tuple[list[Tried], list[CallState]]:
+    """Those of them that none of these effects is to the letter, at whatever place; and the effects that are none of them.
+
+    What has failed once more since, at another place too, is told of the later try alone.
+    """
     names = [effects.names_of(call) for call in made]
     free = dict.fromkeys(range(len(made)))
-    tried: list[_Failed] = []
-    """What has failed once more since, each for one before."""
-    left: list[_Failed] = []
+    by_name: dict[str, list[int]] = {}
+    by_slot: dict[Slot, list[int]] = {}
+    for at, call in enumerate(made):
+        by_slot.setdefault(call.slot, []).append(at)
+        for name in names[at]:
+            by_name.setdefault(name, []).append(at)
+    tried: dict[str, deque[Tried]] = {}
+    """By what they have in common: what stands for none before yet, the latest first."""
+    left: list[Tried] = []
 
-    def comes(one: _Failed) -> tuple[int, bool]:
+    def comes(one: Tried) -> tuple[int, bool]:
         """The latest first; among them, what was had at its own place is not what another place, which means the same, is without."""
-        at_its_own = (
-            names[at] for at, call in enumerate(made) if call.slot == one.slot and call.plan >= one.plan
-        )
+        at_its_own = (names[at] for at in by_slot.get(one.slot, ()) if made[at].plan >= one.plan)
         return -one.plan, all(found.isdisjoint(one.names) for found in at_its_own)
 
-    for one in sorted(_failed(step, wanted, effects), key=comes):
-        same = [at for at in free if not names[at].isdisjoint(one.names) and made[at].plan >= one.plan]
-        again = next(
-            (n for n, other in enumerate(tried) if other.plan > one.plan and other.names & one.names), None
-        )
-        if same:
-            del free[next((at for at in same if made[at].slot == one.slot), same[0])]
-        elif again is not None:
-            tried[again] = one
-        else:
+    def first(one: Tried) -> int | None:
+        """The effect that is this one: rather one at its own place."""
+        same = []
+        for name in one.names:
+            known = by_name.get(name, [])
+            known[:] = [at for at in known if at in free]
+            same += [at for at in known if made[at].plan >= one.plan]
+        return min(same, key=lambda at: (made[at].slot != one.slot, at), default=None)
+
+    for one in sorted(failed, key=comes):
+        if (mine := first(one)) is not None:
+            del free[mine]
+        elif (later := _latest(tried, one)) is None:
             left.append(one)
-            tried.append(one)
-    at_own: dict[Slot, int] = {}
-    for at in free:
-        at_own[made[at].slot] = max(at_own.get(made[at].slot, 0), made[at].plan)
-    return {one.slot for one in left if at_own.get(one.slot, -1) < one.plan}
+        else:
+            for name in later.names:
+                tried[name].remove(later)
+        for name in one.names:
+            tried.setdefault(name, deque()).append(one)
+    return left, [made[at] for at in free]
 
 
-def _failed(step: StepState, wanted: Collection[Slot], effects: Effects) -> Iterator[_Failed]:
+def _latest(tried: Mapping[str, deque[Tried]], one: Tried) -> Tried | None:
+    """The latest try among them that may be this one once more: none of its own plan is."""
+    first = (known[0] for name in one.names if (known := tried.get(name)))
+    return next((other for other in first if other.plan > one.plan), None)
+
+
+def _failed(step: StepState, wanted: Collection[Slot], effects: Effects) -> Iterator[Tried]:
     """Each effect that has failed, by the latest try of it at its place; one that was not called counts as tried at first."""
     latest: dict[tuple[Slot, int], CallState] = {}
     for call in step.every_call():
@@ -108,8 +153,8 @@ def _failed(step: StepState, wanted: Collection[Slot], effects: Effects) -> Iter
             latest[call.slot, call.plan] = call
     keys = {call.key for call in latest.values()}
     for (slot, plan), call in latest.items():
-        yield _Failed(slot, plan, effects.names_of(call))
+        yield Tried(slot, plan, effects.names_of(call), Lost.of(call.tool_id, call.parameters))
     for slot in wanted:
         for one in step.healing.failures(slot)[-1:] if step.healing is not None else ():
             if one.call_key not in keys and not any(at == slot for at, _ in latest):
-                yield _Failed(slot, 0, effects.names_tried(one))
+                yield Tried(slot, 0, effects.names_tried(one), Lost.of(one.tool_id, one.parameters))

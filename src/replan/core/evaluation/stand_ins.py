@@ -6,12 +6,15 @@ whoever judges the round says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from replan.core.evaluation.effects_had import Effects, Lost
+from replan.core.evaluation.own_places import Tried, in_other_words, with_former
 from replan.core.failures.faults import DONE_ALREADY
 from replan.core.report.explain import step_words
 from replan.core.state.progress import Slot, StepState
+from replan.core.state.step_recovery import Healing
+from replan.core.types import CallKey
 
 
 def by_other_tools(step: StepState, effects: Effects) -> list[Lost]:
@@ -19,29 +22,50 @@ def by_other_tools(step: StepState, effects: Effects) -> list[Lost]:
     mine = step.healing
     if mine is None:
         return []
-    planned: dict[Slot, Lost] = {}
-    for slot in mine.slots():
-        for one in mine.failures(slot) if not effects.is_one_with_its_answer(step, slot) else ():
-            if effects.has_effect(one.tool_id) and one.error.kind not in DONE_ALREADY:
-                planned[slot] = Lost.of(one.tool_id, one.parameters)
-                break
-    had = {call.slot: call for call in effects.own(step)} if planned else {}
-    left = {}
-    for slot, lost in planned.items():
-        call = had.pop(slot, None)
-        if call is None and slot.item is not None and slot.item in step.left_out:
-            continue  # the plan does without it
-        if call is None or not (effects.by_same(lost.tool_id, call.tool_id) or effects.is_agreed(call)):
-            left[slot] = lost
+    planned = list(_planned(step, mine, effects))
+    had = effects.own(step) if planned else []
+    still = []
+    used: set[CallKey] = set()
+    for one, call in reversed(in_other_words(planned, with_former(step, had), effects)):  # the earliest first
+        if call is None:
+            if one.slot.item is None or one.slot.item not in step.left_out:  # else the plan does without it
+                still.append(one.lost)
+        elif call.key not in used:
+            used.add(call.key)
+            if not (effects.by_same(one.lost.tool_id, call.tool_id) or effects.is_agreed(call)):
+                still.append(one.lost)
     if mine.repairs > mine.repairs_before:  # written anew, it may have other places
-        anew = [call for call in had.values() if call.plan >= step.born and not call.reused]
-        for slot, lost in list(left.items()):
-            if same := [
+        anew = [call for call in had if call.plan >= step.born and not call.reused and call.key not in used]
+        for lost in list(still):
+            same = [
                 one for one in anew if effects.by_same(lost.tool_id, one.tool_id) or effects.is_agreed(one)
-            ]:
+            ]
+            if same:
                 anew.remove(same[0])
-                del left[slot]
-    return list(left.values())
+                still.remove(lost)
+    return still
+
+
+def _planned(step: StepState, mine: Healing, effects: Effects) -> Iterator[Tried]:
+    """What each plan has called first at each place, where that was to have an effect and has failed."""
+    made: dict[tuple[Slot, CallKey | None], int] = {}
+    for call in reversed(step.every_call()):
+        made[call.slot, call.key] = call.plan
+    for slot in mine.slots():
+        if effects.is_one_with_its_answer(step, slot):
+            continue
+        first: dict[int, Tried] = {}
+        plan = 0
+        for one in mine.failures(slot):
+            if not effects.has_effect(one.tool_id) or one.error.kind in DONE_ALREADY:
+                continue
+            plan = max(plan, made.get((slot, one.call_key), plan))
+            names = effects.names_tried(one)
+            if (known := first.get(plan)) is None:
+                first[plan] = Tried(slot, plan, names, Lost.of(one.tool_id, one.parameters))
+            elif effects.by_same(known.lost.tool_id, one.tool_id):
+                first[plan] = known._replace(names=known.names | names)
+        yield from first.values()
 
 
 def in_words(step: StepState, lost: Sequence[Lost], effects: Effects) -> str:
