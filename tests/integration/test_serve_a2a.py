@@ -155,6 +155,99 @@ async def test_failures_and_what_is_not_there_are_the_protocols_own(tmp_path: Pa
             await all_of(agent.send_message(picture))
 
 
+@pytest.mark.parametrize("where", ["call", "message", "both"])
+async def test_options_hold_wherever_in_the_metadata_they_stand(tmp_path: Path, where: str) -> None:
+    """A yes that was asked for is waited for, and a plan that was given is the one that runs."""
+    async with (
+        service_here(tmp_path, tools=TOOLS, a2a=True) as here,
+        await asking(here, streaming=False) as agent,
+    ):
+        asked = message("m1")
+        options = {"options": {"approval": "all", "plan": {"steps": [step("a", "pay", amount=3)]}}}
+        for holder in (asked, asked.message)[where == "message" : 1 + (where != "call")]:
+            helpers.ParseDict(options, holder.metadata)
+        (told,) = await all_of(agent.send_message(asked))
+        assert told.task.status.state == ASKED, told
+
+
+@pytest.mark.parametrize(
+    ("metadata", "told"),
+    [
+        ({"options": {"nonsense": 1}}, r"options\.nonsense"),
+        ({"options": 7}, r"metadata\.options"),
+        ({"Options": {"approval": "all"}}, "did you mean `options`"),
+        ({"approval": "all"}, "write 'approval' into `options`"),
+        ({"maxRounds": 1}, "write 'max_rounds' into `options`"),
+        ({"dry_run": True}, "POST /api/v1/tasks has 'dry_run'"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("on_message", [True, False])
+async def test_what_is_asked_for_in_a_place_that_nobody_reads_is_refused(
+    tmp_path: Path, metadata: dict[str, Any], told: str, on_message: bool
+) -> None:
+    async with (
+        service_here(tmp_path, tools=TOOLS, a2a=True) as here,
+        await asking(here, streaming=False) as agent,
+    ):
+        asked = message("m1")
+        helpers.ParseDict(metadata, (asked.message if on_message else asked).metadata)
+        with pytest.raises(types.InvalidParamsError, match=told):
+            await all_of(agent.send_message(asked))
+        listed = await agent.list_tasks(types.ListTasksRequest())
+        assert not listed.tasks
+
+
+async def test_what_is_said_about_a_task_is_held_to_what_it_may_say(tmp_path: Path) -> None:
+    async with (
+        service_here(tmp_path, tools=TOOLS, a2a=True) as here,
+        await asking(here, streaming=False) as agent,
+    ):
+        (first,) = await all_of(agent.send_message(message("m1", step("a", "pay", amount=3))))
+        yes = {"approved": True, "hash": "0" * 64}
+        with pytest.raises(types.InvalidParamsError):
+            await all_of(agent.send_message(message("m2", task_id=first.task.id, data=yes)))
+        chosen = message("m3", task_id=first.task.id, data=yes)
+        helpers.ParseDict({"options": {"max_rounds": 1}}, chosen.message.metadata)
+        with pytest.raises(types.InvalidParamsError, match="chosen with a new task"):
+            await all_of(agent.send_message(chosen))
+        other = message("m4", step("a", "pay", amount=3))
+        helpers.ParseDict({"options": {"max_rounds": 1}}, other.message.metadata)
+        with pytest.raises(types.InvalidParamsError, match="give them once"):
+            await all_of(agent.send_message(other))
+        of_an_agent = message("m5", step("a", "pay", amount=3))
+        of_an_agent.message.role = types.Role.ROLE_AGENT
+        with pytest.raises(types.InvalidParamsError, match=r"message\.role"):
+            await all_of(agent.send_message(of_an_agent))
+
+
+@pytest.mark.parametrize(
+    ("message_", "told"),
+    [
+        ({"parts": [{"text": "a"}] * 1_001}, "message.parts: there are 1,001; at most 1,000 are taken"),
+        ({"parts": [{"data": {"k": [0] * 20_000}}]}, "more than 20,000 values"),
+        ({"parts": [{"text": "x"}], "referenceTaskIds": ["y"] * 20_001}, "more than 20,000 values"),
+    ],
+    ids=["parts", "data", "references"],
+)
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+async def test_a_call_that_is_long_to_read_is_refused_unread(
+    tmp_path: Path, message_: dict[str, Any], told: str, version: str
+) -> None:
+    method, role = ("SendMessage", "ROLE_USER") if version == "1.0" else ("message/send", "user")
+    params = {"message": {"messageId": "m1", "role": role, **message_}}
+    async with (
+        service_here(tmp_path, tools=TOOLS, a2a=True) as here,
+        httpx2.AsyncClient(base_url=here.url, timeout=30.0, trust_env=False) as http,
+    ):
+        call = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+        answer = (await http.post("/a2a", json=call, headers={"A2A-Version": version})).json()
+        assert (answer["id"], answer["error"]["code"]) == (7, -32602)
+        assert told in answer["error"]["message"]
+        odd = await http.post("/a2a", content=b"{", headers={"A2A-Version": version})
+        assert odd.json()["error"]["code"] == -32700
+
+
 async def test_the_older_version_of_the_protocol_is_taken(tmp_path: Path) -> None:
     asked = {"message": {"messageId": "m1", "role": "user", "kind": "message", "parts": [{"kind": "text", "text": "Do it"}]}, "metadata": {"options": {"plan": {"steps": [step("a", "weather", city="Rome")]}}}}  # fmt: skip
     async with (

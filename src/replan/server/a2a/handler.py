@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from a2a import types as t
 from a2a.types import ListTasksResponse, Role, Task, TaskArtifactUpdateEvent, TaskStatusUpdateEvent
-from google.protobuf.json_format import MessageToDict
 from pydantic import BaseModel, ValidationError
 
 from replan.core.state.task import ENDED
@@ -18,6 +17,7 @@ from replan.run.access.requests import ApprovalAnswer, HintRequest, QuestionAnsw
 from replan.run.access.use_cases import MOST_WAIT_SECS
 from replan.run.access.views import TaskView, WaitingTask
 from replan.server.a2a import messages as m
+from replan.server.a2a.options import options_of
 from replan.server.auth.credentials import Credentials
 from replan.server.mcp.story import Story
 from replan.server.shared import Shared
@@ -101,7 +101,7 @@ class Handler:
 
     async def on_cancel_task(self, params: Any, context: Any) -> Any:
         who: Who = context.state[WHO]
-        with m.as_a2a():
+        with m.as_a2a(cancelling=True):
             task = await self._cases.cancel(who.caller, params.id)
             async with asyncio.timeout(MOST_WAIT_SECS):
                 async for _ in events_until_it_stands(
@@ -129,8 +129,15 @@ class Handler:
     async def _taken(self, who: Who, params: Any) -> tuple[str, int]:
         """The task that a message is about, and after which event it goes on."""
         message = params.message
+        if message.role not in (Role.ROLE_USER, Role.ROLE_UNSPECIFIED):
+            raise t.InvalidParamsError(message="message.role: whoever hands in a task or answers is the user")
         text, data = m.text_and_data(message)
+        options = options_of(params)
         if message.task_id:
+            if options:
+                raise t.InvalidParamsError(
+                    message="metadata.options: these are chosen with a new task; an answer or a hint has none"
+                )
             return await self._said(who, message.task_id, text, data)
         given: dict[str, Any] = {
             "task_description": text,
@@ -139,9 +146,8 @@ class Handler:
         }
         if message.reference_task_ids:
             given["context"]["previous_task_id"] = message.reference_task_ids[-1]
-        more = MessageToDict(params.metadata)
-        if "options" in more:
-            given["options"] = more["options"]
+        if options is not None:
+            given["options"] = options
         if not text:
             raise t.InvalidParamsError(message="message.parts: there is no text, which is the task")
         request = _read(SubmitRequest, given, "metadata")

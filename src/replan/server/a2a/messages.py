@@ -104,8 +104,8 @@ def text_and_data(message: Any) -> tuple[str, JsonObject]:
 
 
 @contextlib.contextmanager
-def as_a2a() -> Iterator[None]:
-    """Errors of the service as errors of the protocol."""
+def as_a2a(*, cancelling: bool = False) -> Iterator[None]:
+    """Errors of the service as errors of the protocol, some of which are those of one method."""
     try:
         yield
     except e.ReplanError as error:
@@ -113,8 +113,10 @@ def as_a2a() -> Iterator[None]:
         kind = t.InternalError
         if isinstance(error, e.TaskNotFound):
             kind = t.TaskNotFoundError
-        elif isinstance(error, e.TaskEnded | e.TooLate):
+        elif cancelling and isinstance(error, e.TaskEnded | e.TooLate):
             kind = t.TaskNotCancelableError
+        elif isinstance(error, e.TaskEnded):
+            kind = t.UnsupportedOperationError
         elif isinstance(error, e.NotAllowed | e.NotSignedIn | e.TooMany):
             kind = t.InvalidRequestError
         elif problem.kind.status in (404, 409, 422):

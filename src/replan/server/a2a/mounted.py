@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from replan.server.a2a.bounds import too_much
 from replan.server.a2a.card import CARD_PATH, PATH, card_of
 from replan.server.a2a.handler import WHO, Handler, Who
 from replan.server.http.calls import credentials_of
@@ -44,6 +45,8 @@ def mount(app: FastAPI, here: Shared) -> None:
             )
         credentials = credentials_of(request)
         request.scope[WHO] = Who(await here.signed(credentials), credentials)
+        if (refusal := await too_much(request)) is not None:
+            return refusal
         made: Response = await dispatcher.handle_requests(request)
         return CutOffWhenStuck(made, here.sending)
 
