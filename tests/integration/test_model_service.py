@@ -208,10 +208,13 @@ async def test_a_service_that_is_not_there_is_told_at_once() -> None:
     assert caught.value.transient
 
 
-async def test_other_peoples_services_may_say_when_in_plain_metadata() -> None:
+@pytest.mark.parametrize(
+    ("said", "wait"), [("9", 9.0), ("400", 400.0), ("1e300", None), ("nan", None), ("-1", None)]
+)
+async def test_other_peoples_services_may_say_when_in_plain_metadata(said: str, wait: float | None) -> None:
     async def answer(request: Any, context: Any) -> Any:
         await context.abort(
-            grpc.StatusCode.RESOURCE_EXHAUSTED, "slow down", trailing_metadata=((RETRY_METADATA, "9"),)
+            grpc.StatusCode.RESOURCE_EXHAUSTED, "slow down", trailing_metadata=((RETRY_METADATA, said),)
         )
 
     server = grpc.aio.server()
@@ -227,7 +230,7 @@ async def test_other_peoples_services_may_say_when_in_plain_metadata() -> None:
         with pytest.raises(ModelUnavailable, match="slow down") as caught:
             await model.ask(REQUEST)
     await server.stop(0)
-    assert getattr(caught.value, "retry_after", None) == 9
+    assert getattr(caught.value, "retry_after", None) == wait
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
+from replan.core.failures.asked_waits import for_all
+
 WINDOW_SECS = 60.0
 
 
@@ -42,8 +44,8 @@ class Pace:
         self._turns: deque[Turn] = deque()
 
     def leave_alone(self, secs: float) -> None:
-        """The provider has asked one of us for it: it is meant for all."""
-        self.left_alone_until = max(self.left_alone_until, _now() + secs)
+        """The provider has asked one of us for it: it is meant for all, within bounds."""
+        self.left_alone_until = max(self.left_alone_until, _now() + for_all(secs))
 
     def alone_for(self) -> float:
         """Seconds until it may be asked again; 0: it may."""

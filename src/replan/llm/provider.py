@@ -38,8 +38,6 @@ Style = Literal["standard", "small"]
 
 Thinking = Literal["off", "on", "minimal", "low", "medium", "high", "max"]
 _THINKING: dict[str | None, bool] = {"off": False, "on": True}
-_LEFT_ALONE_SECS = 300.0
-"""Whoever asks for more is asked again then: somebody may have raised what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +184,7 @@ class ProviderModel:
                 because = str(error)
                 if not climb.failed(error):
                     if error.transient and error.retry_after is not None:
-                        self.pace.leave_alone(min(error.retry_after, _LEFT_ALONE_SECS))
+                        self.pace.leave_alone(error.retry_after)
                     raise await self._with_advice(error) from error.__cause__
                 continue
             text = forms.text_of(response, fields)

@@ -117,3 +117,15 @@ def test_who_may_not_wait_so_long_is_told_at_once() -> None:
         return asyncio.get_running_loop().time() - began
 
     assert virtual_time(scene()) == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "holds"), [(7.0, 7.0), (400.0, 300.0), (1e300, 300.0), (-5.0, 0.0), (float("nan"), 0.0)]
+)
+def test_all_others_leave_it_alone_for_five_minutes_at_most(asked: float, holds: float) -> None:
+    async def scene() -> float:
+        pace = Pace()
+        pace.leave_alone(asked)
+        return pace.alone_for()
+
+    assert virtual_time(scene()) == holds

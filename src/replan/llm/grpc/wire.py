@@ -6,6 +6,7 @@ from typing import Any
 
 import grpc
 
+from replan.core.failures.asked_waits import seconds_asked
 from replan.errors import ModelUnavailable
 from replan.llm.faults import EndpointError
 from replan.llm.grpc.proto.v1 import model_pb2
@@ -63,7 +64,9 @@ def fault_of(where: str, error: grpc.aio.AioRpcError) -> EndpointError:
         f"{where} answered {error.code().name}: {words}",
         transient=transient,
         status=None if status in (401, 403) else status,  # of the service's own provider: no key of ours
-        retry_after=told.retry_after if told.HasField("retry_after") else _secs(said.get(RETRY_METADATA)),
+        retry_after=seconds_asked(
+            told.retry_after if told.HasField("retry_after") else said.get(RETRY_METADATA)
+        ),
         lost=error.code() is _CODE.UNAVAILABLE and not told.message,
     )
 
@@ -87,11 +90,3 @@ def _plain(error: Exception) -> str:
 def _trailing(error: grpc.aio.AioRpcError) -> list[tuple[str, Any]]:
     found: Any = error.trailing_metadata() or ()
     return [(str(name), value) for name, value in found]
-
-
-def _secs(text: Any) -> float | None:
-    try:
-        secs = float(text)
-    except (TypeError, ValueError):
-        return None
-    return secs if 0 <= secs < 1e9 else None

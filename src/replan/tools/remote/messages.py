@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic import ValidationError
 
+from replan.core.failures.asked_waits import seconds_asked
 from replan.core.failures.faults import FaultKind
 from replan.core.references.kept import without_files
 from replan.core.types import JsonObject, ToolSpec
@@ -173,13 +174,8 @@ def error_from_wire(value: Any) -> ToolCallError:
         kind=kind if isinstance(kind, str) and kind in KINDS else "tool",
         happened="no" if value.get("happened") == "no" else "unknown",
         status=status if type(status) is int and 100 <= status < 600 else None,
-        retry_after=_wait_of(wait),
+        retry_after=seconds_asked(wait),
     )
-
-
-def _wait_of(value: Any) -> float | None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9
-    return float(value) if good else None
 
 
 def execute_from_wire(value: Any, traceparent: str = "") -> Execute:
