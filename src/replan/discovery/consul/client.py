@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from replan.beside import beside
+from replan.core.secrets import KnownSecrets
 from replan.core.words import beginning, in_digits, one_line
 from replan.errors import ConfigError, InputError, RegistryUnavailable
 
@@ -67,6 +68,8 @@ class Consul:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.name = f"Consul at {agent.url}"
+        self._secrets = KnownSecrets()
+        self._secrets.add(agent.token, "token")
         self._client: httpx2.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -102,7 +105,7 @@ class Consul:
             return Answered(status, None, 0)
         if status != 200:
             raise RegistryUnavailable(_refusal(status, content))
-        kind = answer.headers.get("content-type", "")
+        kind = self._secrets.hide(answer.headers.get("content-type", ""))
         return Answered(status, await _parsed(content, kind), _index(answer.headers.get("x-consul-index")))
 
     async def aclose(self) -> None:
@@ -134,7 +137,11 @@ class Consul:
             content += piece
             if len(content) > MOST_BYTES:
                 raise RegistryUnavailable(f"its answer has more than {MOST_BYTES:,} bytes")
-        return bytes(content)
+        data = bytes(content)
+        if not self._secrets.may_stand_in(data):
+            return data
+        # What comes back is told in logs, and by `/ready` to anybody: an agent, or a proxy before it, that repeats the token gives it away.
+        return self._secrets.hide(data.decode("utf-8", "replace")).encode()
 
 
 async def _parsed(content: bytes, kind: str) -> Any:

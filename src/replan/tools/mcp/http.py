@@ -205,7 +205,7 @@ class CallClient(httpx2.AsyncClient):
         whole = _with_body(response, bytes(body))
         said = _rpc_error(bytes(body))
         text = said.message if said is not None else body.decode("utf-8", "replace").strip()
-        told = self._hidden(" ".join(text.split())[:300])
+        told = self._hidden(" ".join(text.split()))[:300]
         message = f"{self._server} answered {status} {response.reason_phrase}".rstrip()
         message = f"{message}: {told}" if told else message
         is_answer = said is not None and said.id is not None and str(said.id) == str(number)

@@ -111,8 +111,8 @@ class ClientTokens:
         found = _read(body)
         if status >= 300 or not isinstance(found.get("access_token"), str):
             said = " ".join(str(found[key]) for key in ("error", "error_description") if key in found)
-            text = f"no token for {of.scheme!r}: the token endpoint answered {status} {said[:300]}".strip()
-            text = self._secrets.hide(text)
+            said = self._secrets.hide(said)[:300]  # hidden first: half a secret is one, too
+            text = f"no token for {of.scheme!r}: the token endpoint answered {status} {said}".strip()
             kind = "http" if status >= 400 else "unavailable"
             raise ToolCallError(text, kind=kind, happened="no", status=status if status >= 400 else None)
         secs = found.get("expires_in")

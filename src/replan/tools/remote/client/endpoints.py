@@ -9,7 +9,7 @@ from replan.core.limits.breaker import Breaker, Try
 from replan.core.words import in_digits
 from replan.errors import InputError, ToolCallError
 from replan.ports import Endpoints
-from replan.tools.remote.client.transport import Endpoint, Transport, TransportFailure
+from replan.tools.remote.client.transport import Endpoint, Hushed, Transport, TransportFailure
 from replan.tools.remote.messages import Listing
 
 COOL_DOWN_SECS = 1.0
@@ -84,9 +84,9 @@ def transport_to(endpoint: Endpoint, source: str) -> Transport:
         if endpoint.scheme.startswith("grpc"):
             from replan.tools.remote.client.grpc import GrpcTransport
 
-            return GrpcTransport(endpoint, source)
+            return Hushed(GrpcTransport(endpoint, source), endpoint)
         from replan.tools.remote.client.http import HttpTransport
 
-        return HttpTransport(endpoint, source)
+        return Hushed(HttpTransport(endpoint, source), endpoint)
     except ImportError as error:
         raise InputError(_EXTRA.format("gRPC" if endpoint.scheme.startswith("grpc") else "HTTP")) from error

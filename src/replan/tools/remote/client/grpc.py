@@ -225,7 +225,7 @@ class GrpcTransport:
     def _failure(self, error: grpc.aio.AioRpcError, what: str) -> ToolCallError:
         """What a gRPC status means: the service's own word, or that of the library or a proxy."""
         said = _said(error)
-        url, code, words = self._endpoint.url, error.code(), (error.details() or "")[:300]
+        url, code, words = self._endpoint.url, error.code(), self._endpoint.words(error.details() or "", 300)
         if said is not None:
             found = error_from_wire(said)
             return TransportFailure(

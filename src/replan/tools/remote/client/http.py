@@ -38,7 +38,8 @@ from replan.tools.remote.messages import (
 
 SILENCE_SECS = 60.0
 """A server sends a line every 30 s at least; one that has been silent for so long is lost."""
-_WORDS = 300
+_WORDS, _READ = 300, 10_000
+"""What is told of an answer that nobody understands, and what is looked at for that."""
 _END_SECS = 0.1
 """How long the end of an answer may be behind its outcome."""
 
@@ -177,7 +178,7 @@ class HttpTransport:
         try:
             return events_of(loads(line))
         except ValueError as error:
-            shown = line[:_WORDS].decode("utf-8", "replace")
+            shown = self._endpoint.words(line[:_READ].decode("utf-8", "replace"), _WORDS)
             text = f"{self._endpoint.url} answered with what is not as the protocol has it: {error}: {shown}"
             raise ToolCallError(text, kind="output", happened="unknown") from error
 
@@ -188,7 +189,7 @@ class HttpTransport:
         try:
             said = error_from_wire(loads(body)["error"])
         except (ValueError, KeyError, TypeError):
-            shown = body[:_WORDS].decode("utf-8", "replace").strip()
+            shown = self._endpoint.words(body[:_READ].decode("utf-8", "replace").strip(), _WORDS)
             text = f"{self._endpoint.url} answered {status}" + (f": {shown}" if shown else "")
             kind, wait = "http", None
         else:

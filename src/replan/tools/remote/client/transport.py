@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from replan.core.hosts import is_loopback
+from replan.core.secrets import KnownSecrets, secrets_of_headers
 from replan.errors import InputError, ToolCallError
 from replan.ports import Progress
 from replan.tools.bounds import MAX_RESULT_BYTES
@@ -40,8 +42,12 @@ class Endpoint:
     connect_timeout_secs: float = 5.0
     max_result_bytes: int = MAX_RESULT_BYTES
     ca_file: Path | None = None
+    secrets: KnownSecrets = field(default_factory=KnownSecrets, repr=False, compare=False)
+    """What is hidden of all that the service says in its errors: the token and the headers, at least."""
 
     def __post_init__(self) -> None:
+        self.secrets.add(self.token, "token")
+        self.secrets.add_all(secrets_of_headers(self.headers))
         # Checked here, as the libraries that send them show the value in what they say.
         if self.token and re.fullmatch(r"[!-~]+", self.token) is None:
             raise InputError(
@@ -53,6 +59,10 @@ class Endpoint:
             if not value.isascii() or not value.isprintable():
                 raise InputError(f"{self.url}: the value of header {name} has to be printable ASCII text")
 
+    def words(self, said: str, most: int) -> str:
+        """The beginning of what the service says, without what is secret: hidden before it is cut, so that no part of it stays."""
+        return self.secrets.hide(said)[:most]
+
     @property
     def scheme(self) -> str:
         return urlsplit(self.url).scheme
@@ -60,6 +70,45 @@ class Endpoint:
     @property
     def is_loopback(self) -> bool:
         return is_loopback(urlsplit(self.url).hostname or "")
+
+
+@contextlib.contextmanager
+def hushed(endpoint: Endpoint) -> Iterator[None]:
+    """No error leaves this with what is secret of the endpoint in its message, whoever has put it there."""
+    try:
+        yield
+    except ToolCallError as error:
+        error.args = (endpoint.secrets.hide(str(error)),)
+        raise
+
+
+class Hushed:
+    """A transport whose errors, and the problems that it lists, hold nothing that is secret of its endpoint."""
+
+    def __init__(self, inner: Transport, endpoint: Endpoint) -> None:
+        self._inner = inner
+        self._endpoint = endpoint
+
+    async def list_tools(self, known: str, wait_secs: float) -> Listing | None:
+        with hushed(self._endpoint):
+            found = await self._inner.list_tools(known, wait_secs)
+        if found is None or not found.problems:
+            return found
+        hide = self._endpoint.secrets.hide
+        return found._replace(
+            problems=tuple(each._replace(message=hide(each.message)) for each in found.problems)
+        )
+
+    async def execute(self, request: Execute, report: Callable[[Progress], None] | None) -> Any:
+        with hushed(self._endpoint):
+            return await self._inner.execute(request, report)
+
+    async def cancel(self, call_id: str) -> None:
+        with hushed(self._endpoint):
+            await self._inner.cancel(call_id)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 class Transport(Protocol):
