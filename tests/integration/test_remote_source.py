@@ -534,3 +534,53 @@ async def test_a_token_or_header_that_cannot_be_sent_is_refused_and_not_shown(
         RemoteSource(["127.0.0.1:8470"], protocol=protocol, **wrong)  # type: ignore[arg-type]
     assert "cret" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@tool(effect="once")
+async def hang() -> str:
+    """Say that it works, and never end."""
+    await asyncio.Event().wait()
+    return ""
+
+
+@tool(effect="once", timeout=0.4)
+async def hang_by_its_own_limit() -> str:
+    """The same, with a limit of its own."""
+    await asyncio.Event().wait()
+    return ""
+
+
+@both
+@pytest.mark.parametrize("name", ["hang", "hang_by_its_own_limit"])
+async def test_the_limit_of_a_service_s_calls_holds_within_a_task(
+    protocol: str, name: str, tmp_path: Path
+) -> None:
+    secs = 0.3 if name == "hang" else 9.0
+    async with (
+        _served(protocol, hang, hang_by_its_own_limit, source={"timeout_secs": secs}) as source,
+        Replan(tools=[source], db=tmp_path / "log.db", evaluation="steps") as replan,
+    ):
+        begun = asyncio.get_running_loop().time()
+        result = await replan.run("Wait", plan={"steps": [{"step_id": "a", "tool": name}]})
+        took = asyncio.get_running_loop().time() - begun
+    assert not result.succeeded
+    assert took < 8.0, took
+    assert result.failure is not None
+    assert result.failure.code == "outcome_unknown"
+
+
+@both
+async def test_a_step_may_have_longer_than_the_service_says(protocol: str, tmp_path: Path) -> None:
+    async with (
+        _served(protocol, slowly, source={"timeout_secs": 0.2}) as source,
+        Replan(tools=[source], db=tmp_path / "log.db", evaluation="steps") as replan,
+    ):
+        steps = [{"step_id": "a", "tool": "slowly", "timeout_secs": 20}]
+        assert (await replan.run("Wait", plan={"steps": steps})).succeeded
+
+
+@tool(effect="once")
+async def slowly() -> str:
+    """Take a while."""
+    await asyncio.sleep(0.5)
+    return "done"

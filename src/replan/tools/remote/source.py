@@ -11,7 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from replan.core.secrets import KnownSecrets, secrets_of_headers
-from replan.core.types import ToolSpec
+from replan.core.types import JsonObject, ToolSpec
 from replan.core.words import in_digits
 from replan.endpoints import Fixed, Kept
 from replan.errors import InputError, ToolCallError
@@ -70,10 +70,14 @@ class RemoteSource:
                     connect_timeout_secs,
                     max_result_bytes,
                     ca_file,
+                    self.secrets,
                 ),
                 self.name,
             )
 
+        self.secrets = KnownSecrets()
+        self.secrets.add(token, "token")
+        self.secrets.add_all(secrets_of_headers(headers or {}))
         self._timeout_secs = timeout_secs
         self._max_retries = max_retries
         if isinstance(endpoints, Sequence):
@@ -85,9 +89,6 @@ class RemoteSource:
             self.name = name or re.sub(r"\W+", "_", endpoints.service)
             self._peers = Kept(endpoints, peer, lambda each: each.transport.aclose())
             endpoints.watch(self._others)
-        self.secrets = KnownSecrets()
-        self.secrets.add(token, "token")
-        self.secrets.add_all(secrets_of_headers(headers or {}))
         self._specs: dict[str, ToolSpec] | None = None
         self._revision = ""
         self._problems: list[ToolProblem] = []
@@ -133,9 +134,10 @@ class RemoteSource:
         specs: dict[str, ToolSpec] = {}
         for spec in listed[0].tools:
             of_keys = {"keys_in": listed[0].key_store} if relied else {"honours_key": False}
-            specs.setdefault(
-                spec.id, spec.model_copy(update=of_keys if spec.effect == "once" or not relied else {})
-            )
+            changes: JsonObject = of_keys if spec.effect == "once" or not relied else {}
+            if spec.timeout_secs is None:  # a limit of the tool, for whoever gives each call its deadline
+                changes = {**changes, "timeout_secs": self._timeout_secs}
+            specs.setdefault(spec.id, spec.model_copy(update=changes))
         if len(specs) < len(listed[0].tools):
             self._problems.append(ToolProblem("lists several tools of the same id; the first is taken"))
         self._specs, self._revision = specs, listed[0].revision
