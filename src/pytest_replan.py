@@ -28,6 +28,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def _models_of(folder: Path) -> Any:
+    """Settings that have what the configuration says of models, and nothing else of it."""
+    from replan.config import Settings, load_settings
+
+    found = load_settings(cwd=folder).settings
+    return Settings().model_copy(update={"llm": found.llm, "consul": found.consul})
+
+
 @pytest.fixture
 def scripted_model() -> Callable[..., ScriptedModel]:
     """Makes a model that answers from a script: `scripted_model({"execution_plan": {…}, "evaluation": {…}})`."""
@@ -37,7 +45,7 @@ def scripted_model() -> Callable[..., ScriptedModel]:
 
 
 @pytest.fixture
-def make_replan(tmp_path: Path) -> Callable[..., Replan]:
+def make_replan(tmp_path: Path, pytestconfig: pytest.Config) -> Callable[..., Replan]:
     """Makes a `Replan` on a store of this test: `async with make_replan(model, tools=[…]) as replan:`.
 
     It takes what `Replan` takes. Those of one test share the store, unless they are given another `db`.
@@ -46,6 +54,8 @@ def make_replan(tmp_path: Path) -> Callable[..., Replan]:
 
     def make(*args: Any, **options: Any) -> Replan:
         options.setdefault("db", tmp_path / "replan.db")
+        if "record" in options and not args and not options.keys() & {"model", "endpoint", "settings"}:
+            options["settings"] = _models_of(pytestconfig.rootpath)
         return Replan(*args, **options)
 
     return make
@@ -80,7 +90,8 @@ def run_task(make_replan: Callable[..., Replan]) -> Callable[..., Seen]:
 def recorded(request: pytest.FixtureRequest) -> dict[str, Path]:
     """What makes a run a recorded one: `run_task("…", tools=[…], **recorded)`, or `make_replan(tools=[…], **recorded)`.
 
-    With `--replan-record` the model is asked, and its answers are written to `recordings/FILE.TEST.jsonl` beside the test file, in
+    With `--replan-record` the model is asked: the one that the test names, else that of the configuration (`config.toml` of pytest's
+    root folder, `APP_LLM_…`), else the built-in one. Its answers are written to `recordings/FILE.TEST.jsonl` beside the test file, in
     place of those that are there. Else they are replayed from it, without a model.
     """
     folder = request.path.parent / str(request.config.getini("replan_recordings"))

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from replan.testing import ScriptedEndpoint
+
 PROJECT = '''
 import pytest
 
@@ -91,10 +93,34 @@ def test_recorded(run_task, recorded, scripted_model):
 '''
 
 
-def run_pytest(folder: Path, *args: str) -> tuple[int, str]:
-    (folder / "test_project.py").write_text(PROJECT, encoding="utf-8")
+NO_MODEL_NAMED = """
+from replan import tool
+
+
+@tool(effect="reads")
+def weather(city: str) -> dict:
+    \"\"\"The weather of a city.\"\"\"
+    return {"degrees": 30}
+
+
+def test_recorded(run_task, recorded):
+    seen = run_task("How warm is it?", tools=[weather], **recorded)
+    seen.assert_succeeded()
+    seen.assert_called("weather", {"city": "Rome"})
+"""
+ANSWERS = {
+    "execution_plan": {"steps": [{"step_id": "a", "tool": "weather", "parameters": {"city": "Rome"}}]},
+    "evaluation": {
+        "overall_score": 95, "is_successful": True, "final_output": "30",
+        "dimensions": {"completeness": 95, "correctness": 95, "efficiency": 90, "reliability": 90},
+    },
+}  # fmt: skip
+
+
+def run_pytest(folder: Path, *args: str, project: str = PROJECT, **more: str) -> tuple[int, str]:
+    (folder / "test_project.py").write_text(project, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_replan", "-p", "no:cacheprovider", "-p", "no:asyncio", *args]  # fmt: skip
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), **more}
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
     return done.returncode, done.stdout + done.stderr
 
@@ -107,6 +133,19 @@ def test_fixtures_and_recordings_as_a_project_of_its_own(tmp_path: Path) -> None
     assert (code, "4 passed" in told or "5 passed" in told) == (0, True), told
     assert (tmp_path / "recordings" / "test_project.test_recorded.jsonl").exists()
     code, told = run_pytest(tmp_path, "-k", "recorded")
+    assert code == 0, told
+
+
+def test_the_configured_model_is_the_one_that_is_recorded(tmp_path: Path) -> None:
+    options = ("--rootdir", str(tmp_path))
+    with ScriptedEndpoint(ANSWERS) as endpoint:
+        (tmp_path / "config.toml").write_text(
+            '[llm]\ndefault_model = "scripted"\n'
+        )  # and where it is, by the environment
+        named = {"APP_LLM_ENDPOINT": endpoint.url}
+        code, told = run_pytest(tmp_path, "--replan-record", *options, project=NO_MODEL_NAMED, **named)
+        assert (code, endpoint.calls["execution_plan"]) == (0, 1), told
+    code, told = run_pytest(tmp_path, *options, project=NO_MODEL_NAMED)
     assert code == 0, told
 
 

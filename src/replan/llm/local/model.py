@@ -120,7 +120,7 @@ def require_weights(model: str = DEFAULT, path: Path | str | None = None) -> Pat
         raise ModelUnavailable(
             f"the weights of the built-in model {model} ({weights.size / 1e9:.1f} GB, {weights.license}) are not in "
             f"{folder()}: get them once with `replan model pull{'' if model == DEFAULT else ' ' + model}`, "
-            "or name another model with --model or --endpoint",
+            "or name another model: --model or --endpoint, [llm] in config.toml (APP_LLM_ENDPOINT), or in a program model=…",
             setup=True,
         )
     return file
