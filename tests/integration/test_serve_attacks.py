@@ -77,7 +77,11 @@ async def test_a_request_that_does_not_arrive_ends_its_connection(tmp_path: Path
         (b"GET / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", 400, "not-http"),
         (b"GET / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", 400, "not-http"),
         (b"GET / HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n", 421, "wrong-host"),
-        (b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n", 421, "wrong-host"),
+        (b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n", 400, "not-http"),
+        (b"GET /health HTTP/1.1\r\nhost: localhost\r\nHost: localhost\r\n\r\n", 400, "header-sent-twice"),
+        (POST + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, "not-http"),
+        (POST + b"transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", 400, "not-http"),
+        (POST + b"content-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}", 415, "wrong-media-type"),
         (POST + b"content-length: 9999999\r\nconnection: close\r\n\r\n{", 413, "body-too-large"),
     ],
 )  # fmt: skip
@@ -90,7 +94,9 @@ async def test_what_is_too_large_or_no_http_is_refused_with_a_problem(
         except ConnectionError:
             answer = b""  # it had sent more than was read: the answer went with the connection
         if answer:
-            assert said(answer)[1]["type"] == f"urn:replan:problem:{kind}"
+            head, document = said(answer)
+            assert (head, document["type"]) == (status, f"urn:replan:problem:{kind}")
+            assert f"x-request-id: {document['request_id']}".encode() in answer.lower()
         else:
             assert status == 431
         await healthy(here)

@@ -15,8 +15,9 @@ from replan.beside import beside
 from replan.core.words import in_digits
 from replan.server.http.calls import ROOT
 from replan.server.http.packing import packed, takes_gzip
+from replan.server.http.patience import PATIENT
 from replan.server.http.problems import Refused, answer_of
-from replan.server.problems import BODY_TOO_LARGE, TIMED_OUT, Problem
+from replan.server.problems import BODY_TOO_LARGE, NOT_HTTP, SENT_TWICE, TIMED_OUT, WRONG_MEDIA, Problem
 from replan.server.shared import Shared, named_call
 from replan.server.streams.download import UNHURRIED
 from replan.server.telemetry.metrics import Metrics
@@ -26,8 +27,6 @@ _LEAST_COMPRESSED = 1024
 _AT_ONCE = 65_536
 """Bytes that are compressed in the event loop."""
 MOST_BODY_BYTES = 2_097_152
-PATIENT = ("/events", "/result", "/mcp", "/ag-ui", "/a2a")
-"""How addresses end whose calls have a limit of their own."""
 
 
 def around(app: ASGIApp, shared: Shared) -> ASGIApp:
@@ -36,7 +35,7 @@ def around(app: ASGIApp, shared: Shared) -> ASGIApp:
     app = InTime(Bounded(Compressed(app), MOST_BODY_BYTES), server.request_timeout_secs, PATIENT)
     if server.cors_origins:
         app = _for_pages(app, server.cors_origins)
-    app = Heads(app)
+    app = Formed(Heads(app))
     return Named(app if shared.metrics is None else Counted(app, shared.metrics))
 
 
@@ -113,6 +112,34 @@ class Counted:
             self._metrics.answered(method, route, answer.status, secs, streamed=answer.streamed)
 
 
+class Formed:
+    """Refuses what two readers of it could take for two things (RFC 9112, 3.2 and 6.1): by its host, or by where its body ends."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (problem := _misformed(scope)) is not None:
+            return await answer_of(problem, {"connection": "close"})(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+
+def _misformed(scope: Scope) -> Problem | None:
+    hosts, codings = 0, []
+    for name, value in scope["headers"]:
+        if name == b"host":
+            hosts += 1
+        elif name == b"transfer-encoding":
+            codings.append(value)
+    if hosts > 1:
+        return Problem(SENT_TWICE, "header.host: it is sent more than once; send it once")
+    if not hosts and scope["http_version"] == "1.1":
+        return Problem(NOT_HTTP, "a request of HTTP/1.1 names its host: send the header Host")
+    if codings and (len(codings) > 1 or codings[0].strip().lower() != b"chunked"):
+        return Problem(NOT_HTTP, "header.transfer-encoding: of these `chunked` is taken, and no other")
+    return None
+
+
 class Heads:
     """Answers HEAD with what GET would be answered with, without its body: of a stream, its beginning."""
 
@@ -154,7 +181,8 @@ class Heads:
 
 
 class Bounded:
-    """Refuses bodies that are too large, before they are read where they say so themselves."""
+    """Refuses bodies that are too large, before they are read where they say so themselves, and those that are compressed: how large
+    one becomes is seen only then."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self.app = app
@@ -165,7 +193,12 @@ class Bounded:
             return await self.app(scope, receive, send)
         told = f"the body has more than {self._most} bytes, which is the most that is taken"
         problem, close = Problem(BODY_TOO_LARGE, told), {"connection": "close"}
-        given = Headers(scope=scope).get("content-length", "")
+        headers = Headers(scope=scope)
+        if (coding := headers.get("content-encoding", "identity").strip().lower()) != "identity":
+            words = f"the body is compressed ({coding[:20]!r}), and is taken as it is: send it without Content-Encoding"
+            more = {**close, "accept-encoding": "identity"}
+            return await answer_of(Problem(WRONG_MEDIA, words), more)(scope, receive, send)
+        given = headers.get("content-length", "")
         if given.isdecimal() and int(given) > self._most:
             return await answer_of(problem, close)(scope, receive, send)
         size = 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import secrets
 import socket
 import struct
 from typing import Any
@@ -11,6 +13,7 @@ from pydantic_core import to_json
 
 from replan.server.giving_way import Waiting, network_of
 from replan.server.http.calls import ROOT
+from replan.server.http.patience import PATIENT
 from replan.server.http.problems import answer_of
 from replan.server.problems import (
     CROWDED,
@@ -20,6 +23,7 @@ from replan.server.problems import (
     TOO_SLOW,
     Problem,
 )
+from replan.server.seldom import Seldom
 from replan.tools.remote.http_limits import BODY_SECS, HEADER_SECS, limited
 
 MOST_HEAD_BYTES = 65_536
@@ -36,33 +40,37 @@ _REASONS = {
 
 
 def raw_answer(problem: Problem) -> bytes:
-    """The problem as a whole answer, after which the connection is closed."""
-    body = to_json(problem.document())
+    """The problem as a whole answer, after which the connection is closed. No call has come about: it has an id all the same."""
+    named = secrets.token_hex(8)
+    body = to_json({**problem.document(), "request_id": named})
     status = problem.kind.status
     retry = "" if problem.retry_after is None else f"retry-after: {max(1, round(problem.retry_after))}\r\n"
     head = (
         f"HTTP/1.1 {status} {_REASONS[status]}\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
-        f"{retry}connection: close\r\n\r\n"
+        f"x-request-id: {named}\r\n{retry}connection: close\r\n\r\n"
     )
     return head.encode() + body
 
 
 SEND_BUFFER = 32_768
 """Of the kernel, for a stream: a reader that takes nothing costs that, and not what its kernel would let it grow to."""
-_TIMED_OUT = raw_answer(
-    Problem(TOO_SLOW, "the request has not come in time: send its head and its body at once")
-)
-_HEAD = raw_answer(
-    Problem(HEAD_TOO_LARGE, f"the address and the headers have more than {MOST_HEAD_BYTES} bytes")
-)
+_TIMED_OUT = Problem(TOO_SLOW, "the request has not come in time: send its head and its body at once")
+_HEAD = Problem(HEAD_TOO_LARGE, f"the address and the headers have more than {MOST_HEAD_BYTES} bytes")
 CROWDED_NOW = Problem(
     CROWDED, "there are as many connections as may be: come back in a moment", retry_after=1.0
 )
-_CROWDED = raw_answer(CROWDED_NOW)
 SPARE = 64
 """Connections beyond the limit, for those who ask how the service stands; all others are told on them that it is full."""
 STANDING = frozenset(prefix + path for prefix in ("", ROOT) for path in ("/health", "/ready", "/metrics"))
-_NOT_HTTP = raw_answer(Problem(NOT_HTTP, "what was sent is no request of HTTP/1.1"))
+_NOT_HTTP = Problem(NOT_HTTP, "what was sent is no request of HTTP/1.1")
+log = logging.getLogger("replan.server")
+_faults = logging.getLogger("uvicorn.error.faults")
+"""Of what goes wrong here; of the requests of others, which anybody can make malformed, is told by `Seldom`."""
+_faults.setLevel(logging.ERROR)
+_AT_ONCE_BYTES = 1_024
+"""Of several requests in a row: so much is taken up before others have their turn."""
+_HALF_CLOSED_SECS = 1.0
+"""For an answer that may take its time, where the other side has said that it sends nothing more, and may be gone."""
 
 
 class _HeadTooLarge(Exception):
@@ -78,16 +86,26 @@ def bounded(
 ) -> type[Any]:
     """The protocol for requests that are bounded in time and size, on so many connections at most."""
     within_limit, beyond_limit = Waiting(), Waiting()
+    malformed = Seldom(log, logging.WARNING, "a request that is none of HTTP")
+    gave_way = Seldom(log, logging.WARNING, "a connection on which nothing whole was asked gave way")
 
-    class Bounded(limited(protocol, header_secs=header_secs, body_secs=body_secs, timed_out=_TIMED_OUT)):  # type: ignore[misc]
+    base = limited(
+        protocol, header_secs=header_secs, body_secs=body_secs, timed_out=lambda: raw_answer(_TIMED_OUT)
+    )
+
+    class Bounded(base):  # type: ignore[misc, valid-type]
         leaving = False
         """Of all connections: the service ends."""
         _head = 0
         _over = False
         """It is one more than there may be."""
 
+        _rest = b""
+        """What has come and is not looked at yet."""
+
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
+            self.logger = _faults
             app: Any = getattr(self, "app")  # noqa: B009 -- of a base that is not known here
 
             async def within(scope: Any, receive: Any, send: Any) -> None:
@@ -135,7 +153,8 @@ def bounded(
             super().connection_made(transport)
             transport.set_write_buffer_limits(high=MOST_UNSENT_BYTES)
             found = transport.get_extra_info("peername")
-            self.peer = network_of(str(found[0])) if isinstance(found, tuple) else ""
+            self.host = str(found[0]) if isinstance(found, tuple) else ""
+            self.peer = network_of(self.host)
             if self.leaving:
                 transport.close()
                 return
@@ -144,16 +163,19 @@ def bounded(
                 over = len(self.connections) > most_connections + SPARE
                 if over and not self._make_room(beyond_limit):
                     self.connections.discard(self)
-                    transport.write(_CROWDED)
+                    transport.write(raw_answer(CROWDED_NOW))
                     transport.close()
                     return
             self._waits()
 
         def _make_room(self, among: Waiting) -> bool:
             """Close a connection that gives way to this one, as there is nothing whole asked on it."""
-            closed = among.make_room(len(self.connections))
+            closed: Any = among.make_room(len(self.connections))
+            if closed is None:
+                return False
             self.connections.discard(closed)
-            return closed is not None
+            gave_way(closed.host)
+            return True
 
         def _waits(self) -> None:
             """For a request."""
@@ -182,8 +204,38 @@ def bounded(
                 self.cut()
 
         def data_received(self, data: bytes) -> None:
-            if not self.transport.is_closing():
-                super().data_received(data)
+            if self._rest:
+                self._rest += data  # of what came before reading was held up
+            else:
+                self._take_up(data)
+
+        def _take_up(self, data: bytes) -> None:
+            """Requests that were sent without waiting for answers are taken up one after the other, and nobody waits for all of them."""
+            at = 0
+            while at < len(data) and not self.transport.is_closing():
+                if at and getattr(self, "pipeline", None):
+                    self._rest = data[at:]
+                    self.flow.pause_reading()
+                    return
+                in_a_body = self.cycle is not None and self.cycle.more_body
+                end = len(data) if in_a_body else at + _AT_ONCE_BYTES
+                super().data_received(data[at:end])
+                at = end
+
+        def _go_on(self) -> None:
+            if not getattr(self, "pipeline", None):
+                rest, self._rest = self._rest, b""
+                self._take_up(rest)
+
+        def eof_received(self) -> bool:
+            """The other side sends nothing more: what it has asked whole is answered (True), and then the connection closed."""
+            cycle = self.cycle
+            if self.transport.is_closing() or not self.asked or cycle.more_body or cycle.response_started:
+                return False
+            cycle.keep_alive = False
+            if cycle.scope["path"].endswith(PATIENT):
+                self.loop.call_later(_HALF_CLOSED_SECS, self.transport.close)
+            return True
 
         # What the parser calls: of httptools; h11 bounds its heads itself.
 
@@ -209,6 +261,8 @@ def bounded(
                 self._waits()
             if self._head and not self.transport.is_closing():
                 self._expect()  # of the next one, a part was there already
+            if self._rest:
+                self.loop.call_soon(self._go_on)
 
         def _count(self, size: int) -> None:
             self._head += size
@@ -216,7 +270,11 @@ def bounded(
                 raise _HeadTooLarge
 
         def send_400_response(self, msg: str) -> None:
-            self.transport.write(_HEAD if self._head > MOST_HEAD_BYTES else _NOT_HTTP)
+            self._rest = b""
+            too_large = self._head > MOST_HEAD_BYTES
+            if not too_large:
+                malformed(self.host)
+            self.transport.write(raw_answer(_HEAD if too_large else _NOT_HTTP))
             self.transport.close()
 
     return Bounded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 HEADER_SECS = 10.0
@@ -18,7 +19,7 @@ def limited(
     *,
     header_secs: float = HEADER_SECS,
     body_secs: float = BODY_SECS,
-    timed_out: bytes = _TIMED_OUT,
+    timed_out: Callable[[], bytes] = lambda: _TIMED_OUT,
 ) -> type[Any]:
     """uvicorn's protocol, with an end for connections on which a request is begun and not completed, and the answer to such."""
 
@@ -72,7 +73,7 @@ def limited(
                 return
             if not self.transport.is_closing():
                 if self.cycle is None or (not self.cycle.response_started or self.cycle.response_complete):
-                    self.transport.write(timed_out)
+                    self.transport.write(timed_out())
                 self.transport.close()
 
         def _settle(self) -> None:
