@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -106,6 +106,8 @@ class Effects:
                 continue
             if self.origin(call).step_id == call.step_id and (call.key not in found or not call.reused):
                 found[call.key] = call
+        for call in _put_away(step):
+            found.setdefault(call.key, call)
         return list(found.values())
 
     def came(self, call: CallState) -> int:
@@ -127,6 +129,8 @@ class Effects:
         items = None if step.step.for_each is None else self._items(step)
         places: list[int | None] = [None] if items is None else [*range(items)]
         found: list[Lost] = []
+        before = self._before(step)
+        taken: set[CallKey] = set()
         for item, (action_id, tool_id, parameters) in product(places, calls_of(step)):
             slot = Slot(action_id, item)
             call = step.calls.get(slot)
@@ -139,8 +143,16 @@ class Effects:
                 found.append(Lost.of(tool_id, parameters))
             elif call is None and self.has_effect(tool_id):
                 planned = self._never_made.planned(step, slot, tool_id, parameters)
-                if planned is not None:
+                if planned is not None and not _take(before, planned.names, taken):
                     found.append(Lost.of(tool_id, planned.parameters, planned.names))
+        return found
+
+    def _before(self, step: StepState) -> dict[str, list[CallState]]:
+        """By what calls of one effect have in common: what the step has had before it was due once more, and was not made again then."""
+        found: dict[str, list[CallState]] = {}
+        for call in _put_away(step):
+            for name in self.names_of(call):
+                found.setdefault(name, []).append(call)
         return found
 
     def is_one_with_its_answer(self, step: StepState, slot: Slot) -> bool:
@@ -220,6 +232,22 @@ def _conditional(steps: Sequence[StepState]) -> set[StepId]:
             found.add(name)
             left += needed_by.get(name, ())
     return found
+
+
+def _put_away(step: StepState) -> list[CallState]:
+    """The effects that the step has had as it stands, and that none of its calls is now: it was due once more, for what it lacked."""
+    here = {call.key for call in step.calls.values()}
+    had = (call for call in step.former or () if call.status == "succeeded" and call.effect != "reads")
+    return [call for call in had if not call.reused and call.plan >= step.meant and call.key not in here]
+
+
+def _take(before: Mapping[str, Sequence[CallState]], names: Collection[str], taken: set[CallKey]) -> bool:
+    """Take one of these effects that is known by such a name; each is one."""
+    known = (call.key for name in names for call in before.get(name, ()))
+    key = next((key for key in known if key not in taken), None)
+    if key is not None:
+        taken.add(key)
+    return key is not None
 
 
 def _follow(one: StepState, other: StepState) -> bool:
