@@ -97,7 +97,7 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
         for note in known.rounds
         if note.strategy == "skip_steps" and is_a_reason(note.why)
     }
-    very = VeryEffects(known.dropped.values(), effects, spare)
+    very = VeryEffects(known, effects, spare)
     heirs = set(known.replaced.values())
     for first in [name for name in known.dropped if name not in heirs]:
         line = _line(known, first, effects)
@@ -127,7 +127,7 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
             if not done:
                 continue  # it says itself what became of it
             owed = owed[has_lost(end, effects) :]
-        if owed or not (done or very.had(end)):
+        if owed or not (done or very.good(end)):
             last = [step for step in line if step.step.step_id in known.dropped][-1]
             yield Undone(last, owed, last.gone, _left(last, end, added=firm), skipped.get(last.gone, ""))
 

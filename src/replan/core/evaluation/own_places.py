@@ -80,21 +80,27 @@ def with_former(step: StepState, had: Collection[CallState]) -> list[CallState]:
 def in_other_words(
     failed: Iterable[Tried], made: Sequence[CallState], effects: Effects
 ) -> list[tuple[Tried, CallState | None]]:
-    """Those of them that none of these effects is to the letter, each with the effect at its own place; None: there is none."""
-    left, free = _to_the_letter(failed, made, effects)
-    at_own: dict[Slot, list[CallState]] = {}
-    for call in free:
-        at_own.setdefault(call.slot, []).append(call)
-    return [
-        (one, next((call for call in at_own.get(one.slot, ()) if call.plan >= one.plan), None))
-        for one in left
-    ]
+    """Those of them that none of these effects is to the letter, each with the effect at its own place; None: there is none.
+
+    That may be one which was tried there before this one, and which this one was to take the place of.
+    """
+    left, had = _to_the_letter(failed, made, effects)
+    at_own: dict[Slot, list[tuple[CallState, int]]] = {}
+    for call, since in had:
+        at_own.setdefault(call.slot, []).append((call, since))
+
+    def found(one: Tried) -> CallState | None:
+        there = at_own.get(one.slot, ())
+        return next((call for call, since in there if call.plan >= one.plan > since), None)
+
+    return [(one, found(one)) for one in left]
 
 
 def _to_the_letter(
     failed: Iterable[Tried], made: Sequence[CallState], effects: Effects
-) -> tuple[list[Tried], list[CallState]]:
-    """Those of them that none of these effects is to the letter, at whatever place; and the effects that are none of them.
+) -> tuple[list[Tried], list[tuple[CallState, int]]]:
+    """Those of them that none of these effects is to the letter, at whatever place; and each effect, with the version of the plan whose
+    try it is, -1 where it is that of none.
 
     What has failed once more since, at another place too, is told of the later try alone.
     """
@@ -109,6 +115,7 @@ def _to_the_letter(
     tried: dict[str, deque[Tried]] = {}
     """By what they have in common: what stands for none before yet, the latest first."""
     left: list[Tried] = []
+    taken: dict[int, int] = {}
 
     def comes(one: Tried) -> tuple[int, bool]:
         """The latest first; among them, what was had at its own place is not what another place, which means the same, is without."""
@@ -127,6 +134,7 @@ def _to_the_letter(
     for one in sorted(failed, key=comes):
         if (mine := first(one)) is not None:
             del free[mine]
+            taken[mine] = one.plan
         elif (later := _latest(tried, one)) is None:
             left.append(one)
         else:
@@ -134,7 +142,7 @@ def _to_the_letter(
                 tried[name].remove(later)
         for name in one.names:
             tried.setdefault(name, deque()).append(one)
-    return left, [made[at] for at in free]
+    return left, [(call, taken.get(at, -1)) for at, call in enumerate(made)]
 
 
 def _latest(tried: Mapping[str, deque[Tried]], one: Tried) -> Tried | None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from replan.core.evaluation.effects_had import Effects, Lost
 from replan.core.state.progress import CallState, StepState
+from replan.core.state.recovery import Recovery
 from replan.core.types import StepId, ToolId
 
 
@@ -29,19 +30,20 @@ class _Entry(NamedTuple):
 class VeryEffects:
     """The lost effects of steps that later plans left out, and which of them were had since."""
 
-    def __init__(
-        self, dropped: Iterable[StepState], effects: Effects, spare: Mapping[StepId, list[CallState]]
-    ) -> None:
+    def __init__(self, known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallState]]) -> None:
         """`spare`: the effects of each step that stand for nothing yet; those that make one good are taken from it.
 
         The latest plan comes first: what an earlier one was without, and a later one has tried in vain once more, is one effect.
         """
         self._good: dict[tuple[StepId, int], CallState] = {}
         """By what was lost: the effect that stands for it."""
+        self._in_vain: set[tuple[StepId, int]] = set()
+        """Those of them that were tried in place of one which was had itself since."""
         self._lost: dict[StepId, list[Lost]] = {}
         made = _Made(effects, spare)
         tried = _Tried()
-        for step in sorted(dropped, key=lambda step: (step.gone, step.meant), reverse=True):
+        dropped = sorted(known.dropped.values(), key=lambda step: (step.gone, step.meant), reverse=True)
+        for step in dropped:
             lost = self._lost[step.step.step_id] = effects.lost(step)
             entries = [_Entry(step, place, one) for place, one in enumerate(lost) if one.bases]
             for one in entries:
@@ -53,6 +55,29 @@ class VeryEffects:
                     effects.stand(call.key, step)
             tried.add(entries)
         made.leave()
+        self._take_over(dropped, {heir: old for old, heir in known.replaced.items()}, effects)
+
+    def _take_over(
+        self, dropped: Iterable[StepState], before: Mapping[StepId, StepId], effects: Effects
+    ) -> None:
+        """What was tried in vain in place of another one, which was had itself after that: both are one effect."""
+        for step in sorted(dropped, key=lambda step: step.meant):
+            name = step.step.step_id
+            places = [at for at, _ in enumerate(self._lost[name]) if (name, at) not in self._good]
+            older = [*filter(None, [before.get(name)]), *step.step.instead_of] if places else []
+            had = {
+                call.key: call
+                for old in older
+                for at, _ in enumerate(self._lost.get(old, ()))
+                if (call := self._good.get((old, at))) is not None and effects.came(call) >= step.gone
+            }
+            for call in had.values():
+                lost = (at for at in places if effects.by_same(self._lost[name][at].tool_id, call.tool_id))
+                if effects.may_stand_too(call.key, [step]) and (place := next(lost, None)) is not None:
+                    places.remove(place)
+                    self._good[name, place] = call
+                    self._in_vain.add((name, place))
+                    effects.stand(call.key, step)
 
     def left(self, step: StepState) -> list[Lost]:
         """What the step is still without."""
@@ -62,7 +87,14 @@ class VeryEffects:
         ]
 
     def had(self, step: StepState) -> int:
-        """How many of those that the step was without were had since."""
+        """How many of those that the step was without were had since, themselves."""
+        name = step.step.step_id
+        return self.good(step) - sum(
+            (name, place) in self._in_vain for place, _ in enumerate(self._lost.get(name, ()))
+        )
+
+    def good(self, step: StepState) -> int:
+        """How many of them nobody is without any more."""
         return len(self._lost.get(step.step.step_id, ())) - len(self.left(step))
 
 
