@@ -391,6 +391,41 @@ async def test_slots_that_cannot_be_filled_leave_it_to_the_planner(
     assert sent == []
 
 
+async def test_numbers_as_texts_and_null_for_what_may_stay_empty_are_read_in_slots_and_plans(
+    files: Path,
+) -> None:
+    filled = {"slots": {"city": "Rome", "to": "ann", "copies": "2", "note": None}, "missing": None}
+    model = ScriptedModel({"execution_plan": NAMED, "workflow_slots": filled, "evaluation": verdict()})
+    async with made(files, model) as replan:
+        done = await replan.run("report on Rome to ann, twice")
+    assert done.succeeded, done.failure
+    assert model.calls["workflow_slots"] == 1
+    assert sent == [{"to": "ann", "text": "About Rome (2): Rome is large", "note": ""}]
+
+
+async def test_a_plan_with_numbers_as_texts_costs_no_correction(files: Path) -> None:
+    got: list[Any] = []
+
+    @tool(effect="once")
+    def pay(to: str, cents: int, share: float = 1.0, why: str = "") -> str:
+        """Pay."""
+        got.append((to, cents, share, why))
+        return "paid"
+
+    written = {"to": "17", "cents": "4500", "share": "0.5", "why": None}
+    model = ScriptedModel(
+        {"execution_plan": plan(step("a", "pay", parameters=written)), "evaluation": verdict()}
+    )
+    async with Replan(model, [pay], db=files / "log.db") as replan:
+        done = await replan.run("pay 17 its 45 euros")
+        log = await replan.history(done.task_id)
+    assert done.succeeded, done.failure
+    assert got == [("17", 4500, 0.5, "")], "what is a text stays one"
+    assert model.calls["execution_plan"] == 1
+    (planned,) = [one.event for one in log if isinstance(one.event, PlanGenerated)]
+    assert planned.plan.steps[0].parameters == {"to": "17", "cents": 4500, "share": 0.5}
+
+
 async def test_a_person_is_asked_for_a_slot_that_nothing_says(files: Path) -> None:
     lacking = {"slots": {"city": "Rome"}, "missing": ["to"], "ask_first": "To whom?"}
     model = ScriptedModel(

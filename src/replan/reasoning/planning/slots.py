@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from replan.core.as_meant import as_meant
 from replan.core.data.nothing import says_there_is_none
 from replan.core.kinds.slots import filled, told
 from replan.core.kinds.workflow import Workflow
@@ -187,7 +188,8 @@ def _read(answer: Any, workflow: Workflow, task: TaskView, *, small: bool) -> Fi
         raise Violations(beside)
     named = answer.get("missing") or []
     owned = [str(name) for name in named] if isinstance(named, list) else [str(named)]
-    found = filled(workflow, given)
+    slots = {"type": "object", "properties": workflow.slots, "required": list(workflow.required)}
+    found = filled(workflow, as_meant(slots, given))
     problems = [
         problem for problem in found.problems if not any(f"slot {name!r}:" in problem for name in owned)
     ]
@@ -204,10 +206,10 @@ def _read(answer: Any, workflow: Workflow, task: TaskView, *, small: bool) -> Fi
             "it asks a question (`ask_first`) and lacks nothing: name in `missing` what it asks about, or leave it out"
         )
     stands = f"{task.description} {task.metadata} {task.people}"
-    slots = ToolSpec(id=workflow.workflow_id, parameters={"type": "object", "properties": workflow.slots})
+    of_slots = ToolSpec(id=workflow.workflow_id, parameters=slots)
     problems += [
         f"slot {place.lstrip('/')}: {piece!r} is a placeholder and no value"
-        for place, piece in placeholders(slots, found.values, lambda piece: piece in stands)
+        for place, piece in placeholders(of_slots, found.values, lambda piece: piece in stands)
     ]
     if problems:
         raise Violations(problems)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from replan.core.as_meant import step_as_meant
 from replan.core.events import StepRepaired
 from replan.core.plan.check import check_plan
 from replan.core.plan.diff import diff_of
@@ -83,6 +84,7 @@ def _checked(run: Run, step: StepState, new: Step, tools: list[ToolSpec]) -> tup
     """The step as it will run, and what is wrong with it in the plan as it stands."""
     state = run.state
     assert state.plan is not None
+    new = step_as_meant(new, run.parts.tools.resolve)
     own = {step.step.step_id, *(action.action_id for action in step.step.actions)}
     others = {
         name

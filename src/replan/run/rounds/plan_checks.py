@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from replan.core.again.planned import PlannedAgain
 from replan.core.again.still_due import told_still_due
+from replan.core.as_meant import plan_as_meant
 from replan.core.evaluation.outcome import standing_of
 from replan.core.following.referred import NOTHING, Followed
 from replan.core.plan.check import Checked, Toolbox, check_plan
@@ -61,6 +62,8 @@ def check(
     """
     if draft.declined:
         return Checked(draft, ())
+    if proposed:
+        draft = plan_as_meant(draft, kept, run.parts.tools.resolve)
     tools = [*tools, *waits_of(run.parts.tools)]
     policy, state = run.state.policy, run.state
     staying, done = frozenset(kept), settled_steps(run)
