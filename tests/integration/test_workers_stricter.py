@@ -79,15 +79,37 @@ async def test_one_that_was_submitted_for_workers_is_left_alone_too_where_nobody
     assert here.done() == ["a"]
 
 
-async def test_what_an_older_release_has_submitted_for_workers_has_no_call_unasked(here: Here) -> None:
+def as_an_older_release(here: Here) -> None:
+    """What waits, as a release has it that does not say what a task may call unasked."""
+    here.sql("UPDATE need SET needs = (needs::jsonb - 'unasked')::text")
+    here.sql(
+        "UPDATE event SET data = (data::jsonb #- '{settings,work,needs,unasked}' #- '{settings,work,tells_unasked}')::text WHERE seq = 1"
+    )
+
+
+@pytest.mark.parametrize("how", STRICT)
+async def test_what_an_older_release_has_submitted_for_workers_is_left_alone_too(
+    here: Here, how: str
+) -> None:
     async with here.replan(interactive=False) as submitting:
+        await submitted(submitting, step("a", "nap"), step("b", "do", "a"), task_id="t")
+        await submitted(submitting, step("a", "nap"), task_id="asked_nothing")
+        as_an_older_release(here)
+        async with here.worker(spec={"takeover": 0.6, **STRICT[how]}) as worker:
+            assert (await ended(worker, "asked_nothing")).is_success
+            await here.until("SELECT refused IS NOT NULL AS r FROM task WHERE task_id = 't'", "t\n")
+            assert "wants a person's yes to calls of 'do'" in await worker.why_waiting("t")
+            assert (await worker.summary("t")).status == "queued", "nothing of it is begun there"
+            async with here.worker():
+                assert (await ended(submitting, "t")).is_success
+    assert here.done() == ["b"]
+
+
+async def test_one_whose_calls_all_wanted_a_yes_as_it_was_submitted_ends_as_it_was_begun(here: Here) -> None:
+    async with here.replan(interactive=False, approval="destructive") as submitting:
         await submitted(submitting, step("a", "do"), task_id="t")
-        here.sql("UPDATE need SET needs = (needs::jsonb - 'unasked')::text")
-        here.sql(
-            "UPDATE event SET data = (data::jsonb #- '{settings,work,needs,unasked}')::text WHERE seq = 1"
-        )
         async with here.worker(spec=STRICT["approval"]) as worker:
-            assert not (await ended(worker, "t")).is_success
+            assert not (await ended(worker, "t")).is_success, "nobody can be asked, as from its beginning"
     assert here.done() == []
 
 

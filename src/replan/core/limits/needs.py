@@ -79,6 +79,8 @@ class Work(Frozen):
     priority: int = 0
     """Higher comes first."""
     needs: Needs = Needs()
+    tells_unasked: bool = Field(default=False, exclude_if=lambda value: not value)
+    """The needs name all that it may call unasked, be that nothing. An earlier release did not look."""
 
     @property
     def line(self) -> str:

@@ -20,6 +20,7 @@ from replan.core.limits.needs import Needs, lines_for
 from replan.engine.procrastinate.busy import Busy
 from replan.errors import StoreBusy, StoreError, TaskHeld
 from replan.ports import Database
+from replan.run.service.unasked import LeftAlone
 from replan.run.session.stops import HandedOver
 
 log = logging.getLogger("replan.worker")
@@ -322,6 +323,8 @@ class Back(retry.BaseRetryStrategy):
             exception, asyncio.CancelledError | HandedOver
         ):  # this worker ends: another one goes on
             secs = 0
+        elif isinstance(exception, LeftAlone) and exception.line:  # for workers that take it: at once
+            return retry.RetryDecision(retry_in={"seconds": 0}, queue=exception.line)
         elif isinstance(exception, TaskHeld):
             secs = 1
         else:

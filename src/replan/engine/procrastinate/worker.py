@@ -11,18 +11,22 @@ from typing import Any
 from procrastinate import App
 from procrastinate.worker import Worker as JobWorker
 
-from replan.core.limits.needs import Needs
+from replan.core.limits.needs import Needs, Work
 from replan.engine.procrastinate.connector import Connector
 from replan.engine.procrastinate.counted import keep_counted
 from replan.engine.procrastinate.jobs import Back, Hand, Jobs, Pace
 from replan.errors import StaleWriter, StoreError, TaskEnded, TaskGivenAway, TaskHeld, TaskNotFound
 from replan.ports import Database
+from replan.run.service.unasked import LeftAlone
 from replan.run.session.stops import HandedOver, ModelAway
 
 STOP_SECS = 8.0
 """How long a drive that was cut off may take to let go of its task."""
 _NEVER_SECS = 1e9
 _WAKE = "SELECT wake(task_id, queue, priority) FROM task WHERE task_id = %(task)s::text AND NOT ended"
+_NEEDS = "SELECT queue, needs FROM task JOIN need USING (queue) WHERE task_id = %(task)s::text"
+_MOVE = """WITH n AS (INSERT INTO need VALUES (%(line)s::text, %(needs)s::text) ON CONFLICT DO NOTHING)
+UPDATE task SET queue = %(line)s::text WHERE task_id = %(task)s::text AND NOT ended RETURNING 1 AS moved"""
 _REFUSED = "UPDATE task SET refused = %(why)s::text WHERE task_id = %(task)s::text AND NOT ended"
 
 
@@ -176,10 +180,27 @@ class Worker:
                 self._offered = self._offered.model_copy(update={"models": {}})
             why = self._hide(str(error))
             self._loop.call_soon_threadsafe(self._failed, task_id, why)
+            if isinstance(error, LeftAlone):
+                with suppress(StoreError):
+                    error.line = await self._moved(task_id, error)
             with suppress(StoreError):
                 said = f"{self._hand.name} gave it back: {why}"
                 await self._database.ask(_REFUSED, {"task": task_id, "why": said[:2_000]})
             raise
+
+    async def _moved(self, task_id: str, left: LeftAlone) -> str:
+        """Have it wait where workers that want a yes to what it calls unasked do not look; empty: it does already."""
+        rows = await self._database.ask(_NEEDS, {"task": task_id})
+        if not rows:
+            return ""
+        queue, needs = rows[0]["queue"].rpartition(":")[0], Needs.model_validate_json(rows[0]["needs"])
+        unasked = tuple(sorted({*needs.unasked, *left.unasked}))
+        if unasked == needs.unasked:
+            return ""
+        needs = needs.model_copy(update={"unasked": unasked, "approval": left.approval})
+        line = Work(queue=queue, needs=needs).line
+        params = {"task": task_id, "line": line, "needs": needs.model_dump_json()}
+        return line if await self._database.ask(_MOVE, params) else ""
 
     async def _timer(self, task_id: str) -> None:
         await self._database.ask(_WAKE, {"task": task_id})

@@ -16,7 +16,7 @@ from replan.ports import EventLog, Tools
 from replan.run.service.forking import Forking
 from replan.run.service.resumable import tools_needed
 from replan.run.service.submission import Submission
-from replan.run.service.unasked import asked_here, by_command, made_unasked, unasked_of, why_left
+from replan.run.service.unasked import LeftAlone, asked_here, by_command, made_unasked, unasked_of, why_left
 from replan.run.session.dependencies import Parts
 
 MOST_QUEUE = 64
@@ -38,6 +38,7 @@ def for_workers(
         needs=needs_of(wanted, tools, models, endpoint).model_copy(
             update={"answer": wanted.settings.get("answer_type")}
         ),
+        tells_unasked=True,
     )
     return wanted._replace(settings={**wanted.settings, WORK: work.model_dump(mode="json")})
 
@@ -102,10 +103,12 @@ async def check_asked(state: State, parts: Parts) -> None:
     if not isinstance(first := records[0].event, TaskSubmitted):
         return
     needs = work_left(state, begun_with(records)).needs
-    if state.plan is None and (waits := work_of(first.settings)) is not None:
-        needs = waits.needs  # it says of each tool whether a yes was wanted as it was submitted
+    waits = work_of(first.settings) if state.plan is None else None
+    if waits is not None and (waits.tells_unasked or waits.needs.unasked):
+        needs = waits.needs  # of each tool whether a yes was wanted as it was submitted
     if found := needs.asked_by(Needs(asks=tuple(asked))):
-        raise InputError(why_left(found, "here", by_command(task_id, state.policy.approval)))
+        why = why_left(found, "here", by_command(task_id, state.policy.approval))
+        raise LeftAlone(why, needs.unasked, needs.approval)
 
 
 async def work_of_fork(

@@ -13,7 +13,19 @@ from replan.core.limits.policy import Policy, asks_about
 from replan.core.state.task import State
 from replan.core.types import ToolSpec
 from replan.core.waits.tools import tools_of
+from replan.errors import InputError
 from replan.run.service.resumable import tools_needed
+
+
+class LeftAlone(InputError):
+    """It is not gone on with here; what it may call `unasked` keeps it from workers that want as much."""
+
+    def __init__(self, why: str, unasked: Sequence[str], approval: str) -> None:
+        super().__init__(why)
+        self.unasked = tuple(unasked)
+        self.approval = approval
+        self.line = ""
+        """Where it waits from now on; empty: where it did."""
 
 
 def by_command(task_id: str, approval: str) -> str:
