@@ -47,6 +47,8 @@ def test_a_workflow_is_run_by_its_slots_without_a_model(folder: Path) -> None:
     ):
         refused = replan("workflows", "run", "sum", *more, "--tools", "tools.py", cwd=folder)
         assert (refused.returncode, words in refused.stderr) == (2, True), refused.stderr
+    bare = replan("workflows", "run", "sum", *slots, cwd=folder)
+    assert (bare.returncode, "come from --tools" in bare.stderr) == (2, True), bare.stderr
     unknown = replan("workflows", "run", "smu", cwd=folder)
     assert (unknown.returncode, "did you mean 'sum'" in unknown.stderr) == (2, True), unknown.stderr
 
@@ -63,12 +65,14 @@ def test_they_are_listed_shown_and_checked(folder: Path) -> None:
     assert "sums" in replan("scenes", "list", cwd=folder).stdout
     assert "planning:\nAdd up." in replan("scenes", "show", "sums", cwd=folder).stdout
     assert replan("scenes", "show", "sum", cwd=folder).returncode == 2
+    assert "default: every task" in replan("scenes", "show", "default", cwd=folder).stdout
     assert replan("workflows", "check", cwd=folder).returncode == 0
     assert replan("scenes", "check", "sums.md", cwd=folder).stdout == f"ok  sums  {folder / 'sums.md'}\n"
     (folder / "flows" / "more.yaml").write_text("id: more\nstpes: []\n")
     wrong = replan("workflows", "check", "flows", cwd=folder)
     assert wrong.returncode == 1
     assert "more.yaml:2: 'stpes' is no key of a workflow; did you mean 'steps'?" in wrong.stdout
+    assert "stpes" not in wrong.stderr  # it is told once
     doctor = replan("doctor", "--without", "model", "--json", cwd=folder)
     (found,) = [one for one in json.loads(doctor.stdout)["checks"] if one["name"] == "scenes"]
     assert (found["state"], "more.yaml" in found["found"]) == ("problem", True)

@@ -80,7 +80,12 @@ def plain(part: Any) -> Any:
 async def test_a_message_is_a_task_whose_result_is_an_artifact_and_sent_again_it_is_the_same(
     tmp_path: Path,
 ) -> None:
-    async with service_here(tmp_path, tools=TOOLS, a2a=True) as here:
+    async with (
+        service_here(tmp_path, tools=TOOLS, a2a=True) as here,
+        httpx2.AsyncClient(trust_env=False) as http,
+    ):
+        refused = await http.get(f"{here.url}/a2a")
+        assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
         async with await asking(here, streaming=False) as agent:
             (answer,) = await all_of(agent.send_message(message("m1", step("a", "weather", city="Rome"))))
             (again,) = await all_of(agent.send_message(message("m1", step("a", "weather", city="Rome"))))

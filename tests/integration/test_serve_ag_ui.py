@@ -231,6 +231,9 @@ async def test_what_is_no_run_is_told_and_who_is_not_known_begins_none(tmp_path:
         no_interrupt = await http.post(
             "/ag-ui", json=run_of("run-2", resume=[{"interruptId": "x/y", "status": "resolved"}])
         )
+        read = await http.get("/ag-ui")
+    assert (read.status_code, read.headers["allow"]) == (405, "POST")
+    assert "/ag-ui does not take GET; it takes POST" in read.json()["detail"]
     assert (no_run.status_code, no_text.status_code, no_interrupt.status_code) == (422, 422, 404)
     assert "the last message of the user has no text" in no_text.json()["detail"]
 

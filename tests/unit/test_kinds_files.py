@@ -44,6 +44,8 @@ def wrong(text: str, name: str = "w.yaml") -> list[str]:
         (FLOW + "  - {step_id: q, tool: t, dependencies: [nobody]}\n", ["w.yaml:7: step 'q'"]),
         (FLOW + "  - {step_id: q, tool: t, for_each: '${slots.a}'}\n", ["w.yaml:7: `for_each` needs a list, and slot 'a' is none"]),
         (FLOW + "  - {step_id: q, tool: t, wehn: x}\n", ["w.yaml:7: 'wehn' is no key of a step; did you mean 'when'?"]),
+        (FLOW + "  - {step_id: s, tool: t}\n  - {step_id: q, tool: t, dependencies: [nobody], wehn: x}\n  - {step_id: r, tool: t, dependencies: [none]}\n",
+         ["w.yaml:7: the step_id 's' is there twice", "w.yaml:8: 'wehn' is no key", "w.yaml:9: step 'r' depends on 'none'"]),
         (FLOW + "optional: [b, a]\n", ["w.yaml:7: there is no slot 'b'"]),
         (FLOW.replace("x: '${slots.a}'", "x: 'hi ${slots.a}'") + "optional: [a]\n", ["w.yaml:6: slot 'a' may stay empty"]),
         ("id: w\nid: v\n", ["w.yaml:2: the key 'id' is there twice"]),
@@ -70,6 +72,8 @@ def test_what_is_wrong_with_a_workflow_is_told_with_its_line(text: str, told: li
         ("---\ntask_type: x\ndescription: d\n---\n", "s.md:2: it says nothing to anybody"),
         ("---\ntask_type: x\ndescription: d\nplanning: 5\n---\n", "s.md:4: `planning` is a text, not a number"),
         (f"---\ntask_type: x\ndescription: d\n---\n# Planning\n{'x' * 20_001}", "s.md:2: `planning` has 20,001 characters; at most 20,000"),
+        ("---\ntask_type: x\ndescription: d\n---\nx\n# Planing\ny", "s.md:6: '# Planing' is no heading of a role; did you mean '# Planning'?"),
+        ("---\ntask_type: x\ndescription: d\n---\n# evaluations\ny", "s.md:5: '# evaluations' is no heading of a role; did you mean '# Evaluation'?"),
         ("---\njust words\n---\n", "s.md:2: the front matter has keys with values"),
     ],
 )  # fmt: skip
@@ -84,6 +88,14 @@ def test_a_scene_says_to_each_role_what_stands_under_its_heading_and_before_all_
         task_type="räport", description="d", selection="ALL", planning="P0\n\nALL\n\nP1\n## Planning\n```\n# Evaluation\n```".replace("ALL\n\nP1", "ALL\nP1"),
         reflection="ALL\n\nR", evaluation="ALL\nE", digest=found.digest,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line", ["## Planing", "# Planing ahead of time", "# Plan", "# Refunds", "```\n# Planing\n```"]
+)
+def test_other_headings_stay_words_for_all(line: str) -> None:
+    found = scene_of(f"---\ntask_type: x\ndescription: d\n---\n{line}\ny", "s.md")
+    assert found.planning == found.evaluation == f"{line}\ny"
 
 
 def test_json_is_taken_too_with_its_lines() -> None:

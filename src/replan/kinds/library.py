@@ -68,15 +68,15 @@ class Library:
         known = self.at_hand()
         return known if known is not None else await asyncio.to_thread(self.look)
 
-    def look(self) -> Known:
-        """The same, read here and now."""
+    def look(self, *, silent: bool = False) -> Known:
+        """The same, read here and now. `silent`: whoever asks tells himself of what is wrong."""
         with self._lock:
             if (known := self.at_hand()) is not None:
                 return known
             found = self._read()
             before = () if self._known is None else self._known.problems
             for problem in found.problems:
-                if problem not in before:
+                if problem not in before and not silent:
                     log.warning("%s", problem)
             self._known, self._looked = found, time.monotonic()
             return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,8 @@ from replan.kinds.marked import Marked, Unreadable, read_marked
 SCENE_FILES = (".md", ".markdown")
 WORKFLOW_FILES = (".yaml", ".yml", ".json")
 _MOST_TOLD = 20
+_NEAR = 0.85
+"""So alike is a heading that was meant as another."""
 _HALVES = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 """Signs that JSON writes as two, and YAML does not."""
 
@@ -60,6 +63,9 @@ def scene_of(text: str, place: str, beside: Mapping[str, str] | None = None) -> 
         raise Wrong([f"{place}:1: the front matter has no end: write a line `---` below its keys"])
     marked = _marked("\n".join(lines[1:end]), place, 2)
     parts = parts_of(lines[end + 1 :])
+    meant = [f"{place}:{at}: {text}" for at, text in _almost_headings(lines[end + 1 :], end + 2)]
+    if meant:
+        raise Wrong(meant)
     for role, more in (beside or {}).items():
         parts[role] = "\n\n".join(filter(None, (parts[role], more.strip())))
     written = digest("\x00".join([text, *(f"{role}\x01{more}" for role, more in (beside or {}).items())]))
@@ -72,16 +78,32 @@ def scene_of(text: str, place: str, beside: Mapping[str, str] | None = None) -> 
 def parts_of(lines: list[str]) -> dict[str, str]:
     """What stands under the heading of each role; what stands before the first such heading is for all of them."""
     found: dict[str, list[str]] = {role: [] for role in ROLES}
-    now, fenced = list(ROLES), False
-    for line in lines:
-        fenced ^= line.lstrip().startswith("```")
-        heading = line.strip().strip("#").strip().lower() if line.startswith("#") and not fenced else ""
-        if heading in found and not line.startswith("##"):
+    now = list(ROLES)
+    for line, heading in _with_headings(lines):
+        if heading in found:
             now = [heading]
             continue
         for role in now:
             found[role].append(line)
     return {role: "\n".join(one).strip() for role, one in found.items()}
+
+
+def _with_headings(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Each line, and what it says as a heading of the first level; empty: it is none."""
+    fenced = False
+    for line in lines:
+        fenced ^= line.lstrip().startswith("```")
+        first = line.startswith("#") and not line.startswith("##") and not fenced
+        yield line, line.strip().strip("#").strip().lower() if first else ""
+
+
+def _almost_headings(lines: list[str], number: int) -> Iterator[tuple[int, str]]:
+    """Headings that are a role's but for a slip of the pen: what stands below would go to all of them, and nobody would see it."""
+    for at, (line, heading) in enumerate(_with_headings(lines), number):
+        if heading and heading not in ROLES and (near := difflib.get_close_matches(heading, ROLES, 1, _NEAR)):
+            meant = near[0].capitalize()
+            told = f"{line.strip()[:100]!r} is no heading of a role; did you mean '# {meant}'? (One of another name has ## or more words.)"
+            yield at, told
 
 
 def workflow_of(text: str, place: str, *, built_in: bool = False) -> Workflow:

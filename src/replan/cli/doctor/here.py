@@ -57,7 +57,7 @@ def kinds(settings: Settings) -> Iterator[Finding]:
         return
     from replan.wiring import open_kinds
 
-    known = open_kinds(settings).look()
+    known = open_kinds(settings).look(silent=True)
     own = sum(not one.built_in for one in known.workflows.values())
     found = f"{counted(len(known.scenes), 'scene')}, {counted(own, 'workflow')}"
     if known.problems:

@@ -136,10 +136,10 @@ def _is_looked_for(settings: Settings) -> bool:
 
 
 def kinds_of(settings: Settings) -> Known:
-    """The scenes and workflows that are configured."""
+    """The scenes and workflows that are configured; what is wrong with their files is told by whoever asks."""
     from replan.wiring import open_kinds
 
-    return open_kinds(settings).look()
+    return open_kinds(settings).look(silent=True)
 
 
 def interactive() -> bool:

@@ -63,8 +63,9 @@ def read_workflow(raw: Any, digest: str, *, built_in: bool = False) -> Workflow:
         "specs": names_in(raw, "tools", faults),
     }
     faults += misplaced(steps, slots, optional)
-    if not faults:
-        faults += _of_plan(steps, slots)
+    if not faults or all(_is_of_one_place(fault) for fault in faults):
+        known = {fault.at[:2] for fault in faults}
+        faults += (fault for fault in _of_plan(_told_apart(steps), slots) if fault.at not in known)
     if faults:
         raise Faulty(faults)
     return Workflow(
@@ -158,6 +159,24 @@ def _steps(raw: JsonObject, faults: list[Fault]) -> list[JsonObject]:
             seen[name] = at
         faults += _calls(step, place)
     return steps
+
+
+def _told_apart(steps: list[JsonObject]) -> list[JsonObject]:
+    """The steps without what is told already: with another id for one whose own another step has, and no unknown keys."""
+    seen: set[str] = set()
+    found = []
+    for step in steps:
+        name = str(step["step_id"])
+        while name in seen:
+            name += "_"
+        seen.add(name)
+        found.append({key: value for key, value in step.items() if key in STEP_FIELDS} | {"step_id": name})
+    return found
+
+
+def _is_of_one_place(fault: Fault) -> bool:
+    """Whether what else is wrong can be told with it: it is in one step, which can be read."""
+    return len(fault.at) > 2 and fault.at[0] == "steps"
 
 
 def _calls(step: JsonObject, place: Place) -> Iterator[Fault]:

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import compile_path
+from starlette.routing import Match, compile_path
 
 from replan.core.types import JsonObject
 from replan.errors import ReplanError
@@ -104,6 +104,10 @@ def _methods(request: Request) -> set[str]:
     for path, calls in request.app.openapi()["paths"].items():
         if compile_path(path)[0].match(request.url.path):
             found |= {name.upper() for name in calls}
+    for route in () if found else request.app.router.routes:  # of those that the document does not list
+        methods = getattr(route, "methods", None)
+        if methods and route.matches(request.scope)[0] is not Match.NONE:
+            found |= methods
     found = found or {"GET"}
     return found | {"HEAD"} if "GET" in found else found
 

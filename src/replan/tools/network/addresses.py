@@ -200,7 +200,7 @@ def refused(where: str, why: str, *, sent: bool = False) -> ToolCallError:
     """
     how = (
         "if tools are meant to reach it, allow it with allow_hosts, or all private ones with allow_private "
-        "(of kit:http: allow, private; the server of an OpenAPI document is allowed where it is named: openapi:FILE#server=URL)"
+        "(of kit:http, as --tools kit:http,allow=HOST:PORT or kit:http,private=yes; the server of an OpenAPI document is allowed where it is named: openapi:FILE#server=URL)"
     )
     text = f"{where} {why}, which tools may not reach; {how}"
     if sent:

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from replan.errors import InputError
+from replan.errors import InputError, PlanInvalid
 
 if TYPE_CHECKING:
     from replan.core.kinds.workflow import Workflow
 
 _KIT = "kit:"
+_NO_TOOLS = (
+    "No tools were named. Those that a workflow calls come from --tools, or from [tools] sources of config.toml; of what its "
+    "own `tools` names only the kit's are opened"
+)
 
 
 def run_workflow(
@@ -82,7 +86,12 @@ def run_workflow(
         if plan_only:
             run_loop(plan_of(replan, task, out, "json"))
             return
-        code = run_loop(run_task(replan, task, out, json=json, events=events, quiet=quiet))
+        try:
+            code = run_loop(run_task(replan, task, out, json=json, events=events, quiet=quiet))
+        except PlanInvalid as error:
+            if tools or address is not None:
+                raise
+            raise InputError(f"{error}\n{_NO_TOOLS}") from None
     raise typer.Exit(code)
 
 
@@ -109,9 +118,14 @@ def _sources(found: Workflow, tools: list[str] | None) -> list[str]:
 
 async def _of_service(address: str, name: str) -> tuple[dict[str, Any], str]:
     from replan.cli.terminal.remote.served import Served
+    from replan.cli.terminal.terminal import warn
 
     async with Served(address) as service:
         found = {one.id: one for one in await service.workflows()}
     if name not in found:
         raise InputError(f"the service has no workflow {name!r}; there are: {', '.join(found) or 'none'}")
+    if lacking := found[name].lacking:
+        warn(
+            f"the service has not every tool that {name} calls: {', '.join(lacking)}; `replan serve --tools …` gives it more"
+        )
     return dict(found[name].slots), found[name].description

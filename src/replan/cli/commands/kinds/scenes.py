@@ -49,12 +49,19 @@ def show(
     """Show one scene: what it says to each role."""
     from replan.cli.terminal.opening import kinds_of, settings_of
     from replan.cli.terminal.words import printable
-    from replan.core.kinds.scene import ROLES
+    from replan.core.kinds.scene import DEFAULT, ROLES, Scene
     from replan.errors import InputError
 
     known = kinds_of(settings_of(config))
     tell_problems(known)
     scene = known.scenes.get(task_type)
+    if scene is None and task_type == DEFAULT:
+        with own_stdout() as out:
+            if json:
+                out.json({**Scene(task_type=DEFAULT).model_dump(mode="json"), "source": "built in"})
+            else:
+                out.line(f"{DEFAULT}: every task that is of no other kind; no file says anything to it")
+        return
     if scene is None:
         there = ", ".join(known.scenes) or "none: name their files in [scenes] paths"
         raise InputError(f"there is no scene {task_type!r}; there are: {there}")
@@ -76,7 +83,7 @@ def check(paths: Files = None, config: options.Config = None, json: options.Json
     from replan.kinds.library import Library
 
     known = (
-        Library([path.absolute() for path in paths], built_in=False).look()
+        Library([path.absolute() for path in paths], built_in=False).look(silent=True)
         if paths
         else kinds_of(settings_of(config))
     )

@@ -85,7 +85,7 @@ def check(paths: Files = None, config: options.Config = None, json: options.Json
     from replan.kinds.library import Library
 
     if paths:
-        known = Library([], [path.absolute() for path in paths], built_in=False).look()
+        known = Library([], [path.absolute() for path in paths], built_in=False).look(silent=True)
     else:
         known = kinds_of(settings_of(config))
     with own_stdout() as out:
