@@ -59,7 +59,9 @@ async def test_another_tenant_sees_nothing_and_no_scope_is_passed_over(tmp_path:
             for method in ("GetTask", "CancelTask"):
                 assert (await ask("theirs", method, {"id": made["id"]}))["error"]["code"] == -32001
             assert (await ask("theirs", "ListTasks", {}))["result"]["tasks"] == []
-            into = await ask("theirs", "SendMessage", message("m2", taskId=made["id"]))
+            into = await ask(
+                "theirs", "SendMessage", message("m2", taskId=made["id"])
+            )  # whose task it is comes before what is wrong with it
             assert into["error"]["code"] == -32001
             assert (await ask("reader", "GetTask", {"id": made["id"]}))["result"]["id"] == made["id"]
             for method, params in (("CancelTask", {"id": made["id"]}), ("SendMessage", message("m3"))):
@@ -67,7 +69,7 @@ async def test_another_tenant_sees_nothing_and_no_scope_is_passed_over(tmp_path:
             # A yes needs the scope `approve`, whichever protocol it comes over.
             wait = made["status"]["message"]["parts"][1]["data"]["waiting"][0]
             yes = {"approved": True, "hash": wait["hash"]}
-            answered = message("m4", taskId=made["id"], parts=[{"data": yes}])
+            answered = message("m4", taskId=made["id"], parts=[{"data": yes}]) | {"metadata": {}}
             assert "scope 'approve'" in (await ask("ours", "SendMessage", answered))["error"]["message"]
             resume = [{"interruptId": f"{made['id']}/{wait['id']}", "status": "resolved", "payload": yes}]
             run = {"threadId": "t", "runId": "r1", "messages": [], "resume": resume}

@@ -134,11 +134,7 @@ class Handler:
         text, data = m.text_and_data(message)
         options = options_of(params)
         if message.task_id:
-            if options:
-                raise t.InvalidParamsError(
-                    message="metadata.options: these are chosen with a new task; an answer or a hint has none"
-                )
-            return await self._said(who, message.task_id, text, data)
+            return await self._said(who, message.task_id, text, data, options)
         given: dict[str, Any] = {
             "task_description": text,
             "context": {"session_id": message.context_id or message.message_id},
@@ -154,9 +150,15 @@ class Handler:
         key = f"a2a:{message.message_id}"[:200]
         return (await self._cases.submit(who.caller, request, idempotency_key=key)).task_id, 0
 
-    async def _said(self, who: Who, task_id: str, text: str, data: dict[str, Any]) -> tuple[str, int]:
+    async def _said(
+        self, who: Who, task_id: str, text: str, data: dict[str, Any], options: Any
+    ) -> tuple[str, int]:
         """An answer to what the task waits for; a hint where it works."""
         task = await self._cases.task(who.reads, task_id)
+        if options:
+            raise t.InvalidParamsError(
+                message="metadata.options: these are chosen with a new task; an answer or a hint has none"
+            )
         if task.status in ENDED:
             raise t.UnsupportedOperationError(
                 message="the task has ended: begin another one, with its id in referenceTaskIds"
