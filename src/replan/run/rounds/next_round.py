@@ -26,6 +26,7 @@ from replan.run.rounds.made_with import made_with
 from replan.run.rounds.more_tools import with_more_tools
 from replan.run.rounds.new_steps import check_ids, check_restated, new_steps, with_marks_of_copies
 from replan.run.rounds.no_plan import NothingNew, declined, stopped_by
+from replan.run.rounds.nothing_left import SAID_AGAIN, adds_nothing
 from replan.run.rounds.plan_checks import check, earlier_schemas
 from replan.run.rounds.still_owed import still_owed
 from replan.run.session.context import Run
@@ -229,8 +230,13 @@ async def _by_planner(
     tried_before = False
     """That is all that is wrong with the latest answer."""
 
+    adds_none = told_what_is_owed = False
+
     def checked(draft: Plan, tools: list[ToolSpec]) -> Checked:
-        nonlocal latest
+        nonlocal latest, adds_none
+        adds_none = adds_nothing(run, draft)
+        if adds_none and told_what_is_owed:  # said again, it counts
+            return Checked(draft.model_copy(update={"cannot": SAID_AGAIN}), ())
         latest = check(run, draft, tools, kept=kept, proposed=True)
         if given:
             latest = latest._replace(
@@ -239,7 +245,8 @@ async def _by_planner(
         return latest
 
     def rejected(found: tuple[str, ...], attempt: int) -> None:
-        nonlocal tried_before
+        nonlocal tried_before, told_what_is_owed
+        told_what_is_owed = adds_none
         tried_before = latest is not None and latest.tried_before and latest.violations == found
         run.record(PlanRejected(violations=found, attempt=attempt))
 

@@ -20,6 +20,7 @@ from replan.core.reflection import Strategy
 from replan.core.state.task import StepState
 from replan.core.types import JsonObject, Plan, Step, StepId, ToolId, ToolSpec
 from replan.core.waits.tools import names_of_tools
+from replan.run.rounds.nothing_left import adds_nothing, what_is_owed
 from replan.run.session.context import Run
 from replan.run.waits.beginning import waits_of
 
@@ -105,7 +106,9 @@ def check(
         found += planned_marks(state, [step for step in checked.plan.steps if step.step_id in new], resolve)
         goes_on = state.replanning is not None and state.replanning.continues
         found += _done_or_due(run, checked, new, goes_on=goes_on)
-    if not checked.plan.steps and policy.evaluation == "steps":
+    if adds_nothing(run, checked.plan):
+        found.append(what_is_owed(run))
+    elif not checked.plan.steps and policy.evaluation == "steps":
         found.append(
             "the plan has no steps, and with evaluation = steps there is no model to answer by itself"
         )
