@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from run_tasks import Bench, FakeTool, Ran, action, bench, plan, step, verdict
+from test_run_recovery import reflection
 
 from replan.core.data.validation import faults as problems_of
 from replan.core.events import PreviousTasksRead
@@ -467,3 +468,57 @@ def test_what_was_read_stays_when_the_earlier_task_is_gone_also_for_forks_and_af
         assert ran.check().outputs()["a"] == {"sent": {"to": "Ann", "body": 10_000_000}}
     assert len(resumed.events("previous_tasks_read")) == 1
     assert len(event.model_dump_json()) < 20_000, "what is large is an artifact"
+
+
+def test_the_example_of_a_reference_to_parameters_is_one_that_there_is() -> None:
+    async def main() -> tuple[str, Ran]:
+        made = await followed_list()
+        ran = await made.run(None, text="and once more", context=after())
+        return prompt_of(next(one for one in made.model.requests if one.schema_name == "execution_plan")), ran
+
+    async def followed_list() -> Bench:
+        again = plan(step("x", "send", parameters={"to": "${previous.mail.parameters.to}"}))
+        made = await bench(tools(), {"execution_plan": again, "evaluation": verdict()})
+        listed = plan(
+            step("each", "find", for_each=[1, 2]),
+            step("mail", "send", "each", parameters={"to": "ann@example.com"}),
+        )
+        assert (await made.run(listed, text="mail", task_id="first")).result.is_success
+        return made
+
+    prompt, ran = virtual_time(main())
+    assert (
+        "`${previous.mail.parameters.NAME}` what the tool of a step with one call was called with" in prompt
+    )
+    assert "each.parameters" not in prompt
+    assert ran.result.is_success
+
+
+def test_what_was_read_of_a_call_in_doubt_is_told_to_the_task_that_follows() -> None:
+    def pay(parameters: Any) -> Any:
+        raise TimeoutError("no answer")
+
+    async def main() -> str:
+        kit = tools(
+            pay=FakeTool(output=pay, effect="once"),
+            book=FakeTool(output={"payments": [{"to": "DE-5", "state": "pending"}]}),
+        )
+        answers = {
+            "step_reflection": [
+                reflection("verify_outcome", {"tool_id": "book", "parameters": {}}, "unknown"),
+                reflection("trigger_overall_reflection", {"summary": "it is pending"}, "unknown"),
+            ],
+            "overall_reflection": {"problem_nature": "external", "should_replan": False},
+            "execution_plan": [plan(step("p", "pay", parameters={"to": "DE-5"})), plan(step("x", "find"))],
+            "evaluation": verdict(),
+        }
+        made = await bench(kit, answers)
+        first = await made.run(None, text="pay DE-5", task_id="first")
+        assert first.result.failure is not None
+        assert first.result.failure.kind == "outcome_unknown"
+        await made.run(None, text="did it happen?", context=after())
+        return prompt_of([one for one in made.model.requests if one.schema_name == "execution_plan"][-1])
+
+    shown = told(virtual_time(main()))
+    assert "in doubt: " in shown, shown
+    assert "pending" in shown, shown

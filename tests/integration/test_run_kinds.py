@@ -227,7 +227,7 @@ def many(count: int) -> list[Callable[..., Any]]:
 async def test_a_selection_may_name_it_and_says_the_kind_whose_guidance_the_later_prompts_have(
     files: Path,
 ) -> None:
-    chosen = {"tools": [], "workflow_id": "City-Report", "task_type": "REPORT"}
+    chosen = {"tools": [], "workflow_id": "City_Report", "task_type": "REPORT"}
     model = ScriptedModel({"tool_selection": chosen, "workflow_slots": FILLED, "evaluation": verdict()})
     async with Replan(
         model,

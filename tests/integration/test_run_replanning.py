@@ -268,7 +268,7 @@ def test_running_steps_are_let_finish_and_no_new_one_starts() -> None:
     assert ran.statuses() == {"s": "succeeded", "t": "skipped", "b": "failed"}
     assert ran.result.failure is not None
     assert ran.result.failure.kind == "user_intervention_required"
-    assert ran.result.failure.advice[0] == "mend the bad tool"
+    assert ran.result.failure.advice == ("mend the bad tool",), "and nothing that code thinks of beside it"
     assert ran.result.steps[0].output == "slow"
 
 

@@ -66,6 +66,8 @@ class PreviousTask(Frozen):
     result: Kept | None = None
     why: str = ""
     """Why it has failed, or why nothing is known of it."""
+    in_doubt: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Calls of which nobody knew at its end whether they took effect, each with what was read of it."""
     steps: tuple[PreviousStep, ...] = ()
     more_steps: int = Field(default=0, exclude_if=lambda value: not value)
     """How many steps are left out."""

@@ -83,15 +83,22 @@ class Offered(NamedTuple):
         return self._replace(workflows=())
 
     def workflow(self, workflow_id: object) -> Workflow | None:
-        """The one that is meant, whatever its case."""
+        """The one that is meant, whatever its case, and whatever stands between its words where that tells it from the others."""
         said = unicodedata.normalize("NFC", str(workflow_id or "")).strip().casefold()
-        return next((one for one in self.workflows if one.workflow_id.casefold() == said), None)
+        for one in self.workflows:
+            if one.workflow_id.casefold() == said:
+                return one
+        plain = _BETWEEN.sub("-", said)
+        near = [one for one in self.workflows if _BETWEEN.sub("-", one.workflow_id.casefold()) == plain]
+        return near[0] if len(near) == 1 else None
 
     def task_type(self, said: str) -> str:
         """The kind that is meant, whatever its case; as it was said where there is none of that name."""
         folded = unicodedata.normalize("NFC", said).strip().casefold()
         return next((one.task_type for one in self.scenes if one.task_type.casefold() == folded), said)
 
+
+_BETWEEN = re.compile(r"[-_ .]")
 
 NOTHING_OFFERED = Offered()
 

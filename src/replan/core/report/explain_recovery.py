@@ -36,6 +36,8 @@ def needs_a_person(state: State) -> Failure:
     advice += [] if reflection is None else reflection.improvement_suggestions[:3]
     if state.escalation is not None and any(map(asks, state.escalation.reason.split("; "))):  # of a diagnosis
         advice.append(beginning(one_line(state.escalation.reason)))
+    # what a category of errors lets one think of may be the contrary of what was found
+    more = () if reflection is not None and reflection.ask else known.advice
     reason = known.reason
     if state.word == "stop":
         reason += "; a person has said stop"
@@ -48,7 +50,7 @@ def needs_a_person(state: State) -> Failure:
         reason=reason,
         root_causes=tuple(dict.fromkeys([*causes, *known.root_causes])),
         tried=tried(state),
-        advice=tuple(dict.fromkeys([*advice, *known.advice])) or ("Say what is to be done differently.",),
+        advice=tuple(dict.fromkeys([*advice, *more])) or ("Say what is to be done differently.",),
         limit=barrier.limit if barrier is not None else None,
         question=reflection.ask if reflection is not None else "",
     )

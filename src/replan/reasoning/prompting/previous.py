@@ -23,6 +23,8 @@ _ROOM = {"standard": 14_000, "small": 1_500}
 _VALUE = {"standard": 2_000, "small": 300}
 """Of one value at most; the first task's may take all the room that is left."""
 _WORDS = {"standard": 1_500, "small": 300}
+_DOUBTS = 5
+"""Calls of one task that are told as in doubt, each with what was read of it."""
 _LATER = 4
 """The room of each task but the first is that part of the first one's."""
 
@@ -74,8 +76,8 @@ def _about(task: TaskView, style: str, use: Use) -> str:
         rules += [
             (
                 f"Their values go into parameters, `for_each` and `when` by references: `${{{first}.{step}.output}}` is what that step of `{first}` gave "
-                f"(`${{{first}.{step}.output.items[0].id}}` a part of it), `${{{first}.{step}.{PARAMETERS}.NAME}}` what its tool was called with, "
-                f"`${{{first}.{RESULT}}}` the answer of that task. Without `{first}.` a reference means a step of this plan."
+                f"(`${{{first}.{step}.output.items[0].id}}` a part of it), {_parameters_of(task)}"
+                f"`${{{first}.{RESULT}}}` the answer of that task. Without the name of a task before it a reference means a step of this plan."
             ),
             "What is shown cut is whole behind its reference: refer to it, rather than writing or fetching it again, unless it may have changed since.",
         ]
@@ -85,6 +87,22 @@ def _about(task: TaskView, style: str, use: Use) -> str:
         "A task that failed or was cancelled has no result; what its finished steps gave is there all the same."
     )
     return "\n".join([about, *(f"- {rule}" for rule in rules)])
+
+
+def _parameters_of(task: TaskView) -> str:
+    """How what a tool was called with is referred to, by a step that has it; nothing where none has."""
+    of = next(
+        (
+            f"{one.name}.{step.name}"
+            for one in task.previous
+            for step in one.steps
+            if one.name and step.parameters is not None
+        ),
+        "",
+    )
+    return (
+        f"`${{{of}.{PARAMETERS}.NAME}}` what the tool of a step with one call was called with, " if of else ""
+    )
 
 
 def _block(one: PreviousTask, style: str, room: int) -> str:
@@ -97,6 +115,8 @@ def _block(one: PreviousTask, style: str, room: int) -> str:
         lines.append(f"which followed: {_one_line(shorten(one.follows, _WORDS[style]))}")
     if one.why:
         lines.append(f"why: {_one_line(shorten(one.why, _WORDS[style]))}")
+    if one.in_doubt and style != "small":
+        lines += [f"in doubt: {_one_line(shorten(text, _WORDS[style]))}" for text in one.in_doubt[:_DOUBTS]]
     if one.result is not None:
         lines.append(f"answer ({RESULT}): {_value(one.result, _VALUE[style])}")
     if one.more_steps:

@@ -33,6 +33,8 @@ MOST_STEPS = 100
 """Of one task, the latest."""
 MOST_CALLS = 20
 """Of a step that has made several, of which it is said what they were made with."""
+MOST_DOUBTS = 5
+"""Of a task, the calls that are in doubt."""
 INLINE_BYTES, ALL_INLINE_BYTES, LEAN_BYTES = 65_536, 1 << 20, 512
 """What may stand in the log of one value, and of all together; from there on what is smaller than that."""
 MOST_COMPOSED = 64 << 20
@@ -77,6 +79,7 @@ class Telling:
             ended=state.last_ts,
             result=await self._result(state, known) if isinstance(outcome, TaskCompleted) else None,
             why="" if outcome is None or isinstance(outcome, TaskCompleted) else _failure(state, known),
+            in_doubt=_in_doubt(state, known),
             steps=tuple([await self._step(state, step, known) for step in steps]),
             more_steps=more,
         )
@@ -215,6 +218,12 @@ def _follows(state: State, known: KnownSecrets) -> str:
     """What it was about, where its own words say that only with those of the one before."""
     before = next(iter(state.following.tasks), None) if state.following is not None else None
     return "" if before is None else beginning(str(known.masked(before.description)), 500)
+
+
+def _in_doubt(state: State, known: KnownSecrets) -> tuple[str, ...]:
+    failure: Any = getattr(state.outcome, "failure", None)
+    told = failure.in_doubt[:MOST_DOUBTS] if failure is not None else ()
+    return tuple(beginning(str(known.masked(text)), 1_000) for text in told)
 
 
 def _failure(state: State, known: KnownSecrets) -> str:
