@@ -70,7 +70,8 @@ def test_the_program_of_the_page(
 
 
 def test_the_command_of_the_page(tmp_path: Path) -> None:
-    (line,) = commands(PAGE, "--after last")
+    (line,) = commands(PAGE, "--after TASK")
+    line = line.replace("--after TASK", "--after last")
     (more,) = blocks_of(ROOT / PAGE, "json")
     (tmp_path / "tools.py").write_text(TOOLS, "utf-8")
     (tmp_path / "more.json").write_text(more.text, "utf-8")

@@ -150,6 +150,12 @@ async def test_only_instances_with_all_of_the_tags_are_taken(agent: Real | Imita
     await register(agent.port, "llm", 9002, Tags=["blue"])
     async with registry(agent.port, tags=["large", "blue"]) as found:
         assert [each.port for each in (await found.look("llm", None)).instances] == [9001]
+    async with registry(agent.port, tags=["green", "blue"]) as found:
+        none = await found.look("llm", None)
+    assert (none.instances, none.odd) == (
+        (),
+        ("2 have not all of [consul] discover_tags (blue, green)",),
+    )
 
 
 async def test_the_port_of_another_protocol_is_taken_from_the_metadata(agent: Real | Imitated) -> None:

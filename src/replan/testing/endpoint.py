@@ -24,6 +24,7 @@ class ScriptedEndpoint:
     `response_format.json_schema.name`, from the tool's function name, or from the text of the prompt.
     `json_schema`, `tools`, `streaming`: what it can do; the rest is refused with status 400.
     `habits`: how it departs from the protocol. `api_key`: the bearer key that it wants. `faults`: used up, one a request, before any answer.
+    `port`: where it listens on 127.0.0.1; 0: any free one.
     `requests` holds the bodies, `headers` the headers, `calls` counts answers by schema name.
     """
 
@@ -39,6 +40,7 @@ class ScriptedEndpoint:
         faults: Sequence[EndpointFault] = (),
         habits: Habits = AS_THE_PROTOCOL_SAYS,
         piece: int = 16,
+        port: int = 0,
     ) -> None:
         self.models = tuple(models)
         self.json_schema = json_schema
@@ -48,6 +50,7 @@ class ScriptedEndpoint:
         self.faults = list(faults)
         self.habits = habits
         self.piece = piece
+        self.port = port
         self.requests: list[JsonObject] = []
         self.headers: list[dict[str, str]] = []
         self.calls: Counter[str] = Counter()
@@ -74,8 +77,8 @@ class ScriptedEndpoint:
             return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
 
     def start(self) -> ScriptedEndpoint:
-        """Listen on a free port of 127.0.0.1, in threads of its own."""
-        self._server = Server(self)
+        """Listen on 127.0.0.1, in threads of its own."""
+        self._server = Server(self, self.port)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
         return self

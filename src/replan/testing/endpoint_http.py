@@ -36,16 +36,16 @@ class Endpoint(Protocol):
 
 
 class Server(ThreadingHTTPServer):
-    """Listens on a free port of 127.0.0.1; can break what is open."""
+    """Listens on 127.0.0.1, at any free port or that one; can break what is open."""
 
     daemon_threads = True
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, port: int = 0) -> None:
         self.endpoint = endpoint
         self._open: set[socket.socket] = set()
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", port), Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._open.add(request)

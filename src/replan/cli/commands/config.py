@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from replan.cli.terminal import options
 from replan.cli.terminal.listing import Listed
 from replan.cli.terminal.terminal import Out, own_stdout, say, warn
+
+if TYPE_CHECKING:
+    from replan.config import Settings
 
 config_app = typer.Typer(
     name="config",
@@ -38,7 +42,7 @@ def show(config: options.Config = None, json: options.Json = False) -> None:
 @config_app.command()
 def check(config: options.Config = None, json: options.Json = False) -> None:
     """Say whether the configuration can be used, and what is wrong with it."""
-    from replan.config import load_settings
+    from replan.config import Settings, load_settings
     from replan.errors import ConfigError
 
     with own_stdout() as out:
@@ -55,10 +59,16 @@ def check(config: options.Config = None, json: options.Json = False) -> None:
         for warning in loaded.warnings:
             warn(warning)
         files = ", ".join(str(file) for file in loaded.files) or "no file, defaults only"
-        changed = sum(origin.kind != "default" for origin in loaded.origins.values())
+        defaults = Settings()
+        changed = sum(_at(loaded.settings, key) != _at(defaults, key) for key in loaded.origins)
         say(
             f"ok: {files}; {changed} {'value differs' if changed == 1 else 'values differ'} from the defaults"
         )
+
+
+def _at(settings: Settings, key: str) -> Any:
+    section, _, name = key.partition(".")
+    return getattr(getattr(settings, section), name)
 
 
 def _as_json(out: Out, warnings: tuple[str, ...], files: list[str]) -> None:

@@ -122,6 +122,9 @@ async def _write(replan: Replan, consumer: Consumer, *, from_now: bool) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
     async def deliver() -> None:
+        say(
+            f"{consumer.name} is delivered from now on, until SIGTERM or Ctrl-C; `replan outbox list` says how it stands"
+        )
         delivering = asyncio.create_task(replan.deliver(consumer, from_now=from_now))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({delivering, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -44,7 +44,7 @@ def rows_of(stats: Mapping[ToolKey, ToolStats], tool: str | None) -> list[dict[s
 def table(rows: list[dict[str, Any]]) -> list[str]:
     """The rows in columns; each further error on a line of its own."""
     if not rows:
-        return ["no tool was called in a task of this database yet"]
+        return ["no tool was called in a task of this database yet (of imported tasks nothing is counted)"]
     several = Counter(row["tool"] for row in rows)
     cells: list[tuple[str, ...]] = [_HEAD]
     for row in rows:

@@ -25,6 +25,25 @@ _LOOK_SECS = 10.0
 """For the logs of tasks that have not ended."""
 
 
+def models(settings: Settings) -> Iterator[Finding]:
+    """A finding for the model, and one for the endpoint that stands in for it: while one of them answers, tasks go on."""
+    from dataclasses import replace
+
+    from replan.wiring import discovery_of, model_endpoint
+
+    first = model(settings)
+    fallback = model_endpoint(settings.llm, settings.llm.fallback_endpoint)
+    if not fallback or not settings.llm.endpoint or discovery_of(settings).models is not None:
+        yield first
+        return
+    second = _endpoint(fallback, settings.llm, "fallback_endpoint")
+    for one, other in ((first, second), (second, first)):
+        goes_on = one.state == "problem" and other.state != "problem"
+        yield (
+            replace(one, state="note", found=f"{one.found}; the other endpoint is asked") if goes_on else one
+        )
+
+
 def model(settings: Settings) -> Finding:
     from replan.cli.terminal.opening import built_in_model
     from replan.cli.terminal.words import size
@@ -83,7 +102,7 @@ def _discovered(found: Endpoints, settings: Settings) -> Finding:
     return finding
 
 
-def _endpoint(endpoint: str, llm: Llm) -> Finding:
+def _endpoint(endpoint: str, llm: Llm, key: str = "endpoint") -> Finding:
     """Whether the endpoint answers, in the way in which a task asks it, and knows the model."""
     import asyncio
 
@@ -97,7 +116,7 @@ def _endpoint(endpoint: str, llm: Llm) -> Finding:
         listed = asyncio.run(opening.served_by(endpoint, llm.api_key, ca_file))
     except EndpointError as error:
         if error.status is None:
-            return Finding("model", "problem", str(error), "start it, or correct [llm] endpoint")
+            return Finding("model", "problem", str(error), f"start it, or correct [llm] {key}")
         if error.refused:
             return Finding("model", "problem", str(error), "set APP_LLM_API_KEY")
         if model:

@@ -83,7 +83,7 @@ def examine(
         yield from guarded("audit", lambda: audit.topic(settings))
     yield from guarded("scenes", lambda: here.kinds(settings))
     if "model" not in without:
-        yield from guarded("model", lambda: [asked.model(settings)])
+        yield from guarded("model", lambda: asked.models(settings))
     found = [] if "database" in without else list(guarded("store", lambda: database(settings, db)))
     yield from found
     where = place(settings, db) if usable(found) else None

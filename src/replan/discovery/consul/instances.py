@@ -55,12 +55,17 @@ class ConsulRegistry:
             raise RegistryUnavailable("it does not answer as Consul does: the list of instances is none")
         instances: list[Instance] = []
         odd: list[str] = []
+        others = 0
         for entry in answer.body[:_MOST]:
             found = _instance(entry, self._port_key)
             if isinstance(found, str):
                 odd.append(found)
             elif self._tags <= _tags_of(entry):
                 instances.append(found)
+            else:
+                others += 1
+        if others and not instances:
+            odd.append(f"{others} have not all of [consul] discover_tags ({', '.join(sorted(self._tags))})")
         if len(answer.body) > _MOST:
             odd.append(f"more than {_MOST:,} are listed")
         # An index that has gone back is of an agent that has lost its state: ask it anew, as for the first time.

@@ -119,27 +119,41 @@ def of_provider(name: str, api_key: str | None, configured: Provider | None = No
         guess = (
             f"; did you mean {' or '.join(near)}?" if near else f"; some are: {', '.join(providers()[:12])}"
         )
-        raise ConfigError(f"there is no model provider {provider!r} (in {name!r}){guess}") from error
+        own = f"; for a server of your own under that name give its address: [llm.providers.{provider}] endpoint"
+        raise ConfigError(f"there is no model provider {provider!r} (in {name!r}){guess}{own}") from error
     except (UserError, TypeError) as error:
         variables = sorted(set(re.findall(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:KEY|TOKEN)\b", str(error))))
         needed = (
-            f"set {' or '.join(variables)} in the environment, or [llm] api_key" if variables else str(error)
+            f"set {' or '.join(variables)} in the environment, or [llm] api_key"
+            if variables
+            else f"{str(error).rstrip('.')}{_table_of(provider)}"
         )
         raise ModelUnavailable(f"model {name!r} cannot be used yet: {needed}", setup=True) from error
 
 
-_ADDRESSES = ("base_url", "azure_endpoint", "api_base")
+_NAMES = {
+    "endpoint": ("base_url", "azure_endpoint", "api_base"),
+    "api_version": ("api_version",),
+    "region": ("region_name", "location"),
+}
+"""What a table of the configuration has, and what the providers call it."""
+
+
+def _table_of(name: str) -> str:
+    """What of a provider may stand in its table, for whoever lacks it."""
+    from pydantic_ai.providers import infer_provider_class
+
+    made: Any = infer_provider_class(name)
+    taken = inspect.signature(made.__init__).parameters
+    keys = [key for key, names in _NAMES.items() if any(one in taken for one in names)]
+    return f"; in config.toml: [llm.providers.{name}] {', '.join(keys)}" if keys else ""
 
 
 def _options(name: str, made: Any, configured: Provider) -> dict[str, Any]:
     """What is configured, by the names that this provider has for it."""
     taken = inspect.signature(made.__init__).parameters
     options: dict[str, Any] = {}
-    for key, names in {
-        "endpoint": _ADDRESSES,
-        "api_version": ("api_version",),
-        "region": ("region_name", "location"),
-    }.items():
+    for key, names in _NAMES.items():
         if (value := getattr(configured, key)) is None:
             continue
         own = next((one for one in names if one in taken), None)

@@ -48,7 +48,9 @@ def read_source(source: str, what: str) -> str | None:
     if kind == "env":
         value = os.environ.get(where)
         if not value:
-            raise InputError(f"{what}: the environment has no {where}; set it, or give another source")
+            raise InputError(
+                f"{what}: the environment has no {where}; set it, give another source, or leave it out if none is needed"
+            )
         return value
     try:
         text = read_bounded(Path(where).expanduser(), _MOST_BYTES).decode("utf-8-sig").rstrip("\r\n")
