@@ -1111,6 +1111,16 @@ async def test_what_was_counted_of_tools_adds_up(store: Store) -> None:
     assert found[key].common_errors(1)[0][1] == 2
 
 
+async def test_a_write_that_is_tried_leaves_nothing(store: Store) -> None:
+    await store.create("t", submitted(), 1.0)
+    await store.remember_tools({"mine": ["a"]})
+    for _ in range(3):
+        await store.try_write()
+    assert await store.remembered_tools() == {"mine": ("a",)}
+    assert [one.task_id for one in await store.list_tasks()] == ["t"]
+    assert len(await store.read("t")) == 1
+
+
 async def test_the_names_of_a_source_are_those_it_listed_last(store: Store) -> None:
     await store.remember_tools({"mail": ["send", "read"], "née 北京": []})
     await store.remember_tools({"mail": ("send",)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import signal
 import time
@@ -13,7 +14,7 @@ import pytest
 
 from postgres_server import PostgresServer
 from replan.core.events import CancelRequested, Record, StepReady, TaskCompleted, TaskSubmitted
-from replan.errors import StaleWriter, StoreBusy, StoreUnusable
+from replan.errors import StaleWriter, StoreBusy, StoreError, StoreUnusable
 from replan.ports import Appended, Claim, NewArtifact
 from replan.store.postgres.address import Address
 from replan.store.postgres.faults import FAULTS, passes
@@ -307,3 +308,20 @@ async def test_whatever_happens_on_the_way_no_log_has_a_gap_or_an_event_twice(
                 assert names(records[place.first - 1 : place.last]) == [f"s{2 * n}", f"s{2 * n + 1}"]
             heard += sum(isinstance(record.event, CancelRequested) for record in records)
         assert heard == said
+
+
+async def test_a_write_that_is_tried_is_refused_where_the_server_takes_reads_only(
+    postgres_server: PostgresServer, postgres_database: str
+) -> None:
+    name = postgres_database.rpartition("/")[2]
+    async with opened(postgres_database) as store, asyncio.timeout(SECS):
+        await store.try_write()
+        postgres_server.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        postgres_server.sql(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = "
+            f"'{name}' AND pid <> pg_backend_pid()"
+        )
+        with contextlib.suppress(StoreBusy):  # its way was cut just now
+            await store.try_write()
+        with pytest.raises(StoreError, match="read-only"):
+            await store.try_write()

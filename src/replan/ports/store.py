@@ -37,4 +37,9 @@ class Store(EventLog, TaskIndex, Forks, ArtifactStore, Contents, ToolMemory, Pro
         """The key of this database's seals (`core.calls.seals`), made when it is asked for first; the same ever after."""
         ...
 
+    async def try_write(self) -> None:
+        """Write something, of which nothing stays. Raises `StoreError` where that cannot be done now: the disk is full, it is read-only,
+        a standby, or another's for the moment. It is not tried again."""
+        ...
+
     async def aclose(self) -> None: ...

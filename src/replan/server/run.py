@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from replan.config import Settings
@@ -17,6 +17,7 @@ from replan.server.auth.authenticator import known_callers
 from replan.server.auth.exposure import asking_who_calls, check_exposure
 from replan.server.registries import found, stands
 from replan.server.shared import Pace, Shared, nobody_asked
+from replan.server.store_check import StoreCheck
 from replan.server.streams.hub import Hub
 from replan.server.streams.sse import Sending
 from replan.server.telemetry.delivery import Deliveries
@@ -76,7 +77,7 @@ async def serve(
         metrics=metrics,
     )
     service.parts.taps = (*service.parts.taps, metrics)
-    shared.checks["store"] = _reads(shared)
+    shared.checks["store"] = StoreCheck(store)
     replan.discovery.start()
     shared.checks |= {name: found(looked_for) for name, looked_for in replan.discovery.named()}
     deliveries = Deliveries(replan.consumers) if isinstance(store, HasOutbox) else None
@@ -159,10 +160,3 @@ def _port(url: str) -> int:
 
 def _at(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _reads(shared: Shared) -> Callable[[], Awaitable[None]]:
-    async def check() -> None:
-        await shared.parts.store.list_tasks(limit=1)
-
-    return check

@@ -408,6 +408,9 @@ class MemoryStore:
     async def remembered_tools(self) -> dict[str, tuple[str, ...]]:
         return dict(self._tool_names)
 
+    async def try_write(self) -> None:
+        """It takes whatever comes."""
+
     async def aclose(self) -> None:
         """End followers. What is stored can still be read."""
         self._closed = True

@@ -94,6 +94,11 @@ SIGNAL_HEARD = SIGNAL.replace(
     "given_away IS NULL RETURNING", "given_away IS NULL AND last_signal <= %(heard)s::bigint RETURNING"
 )
 """The same, if nobody has written to the task after `heard`."""
+WRITE_NOTHING = """DO $$ BEGIN
+ INSERT INTO tool_names SELECT 'try ' || md5(random()::text), string_agg(md5(random()::text), ''), 0 FROM generate_series(1, 240);
+ RAISE EXCEPTION USING ERRCODE = 'RP001';
+EXCEPTION WHEN SQLSTATE 'RP001' THEN NULL; END $$"""
+"""A row of about a page, so that the table has to have room, which is taken back at once."""
 SIGNALLED = """SELECT event.seq, event.round FROM task JOIN signal ON signal.task = task.id
  JOIN event ON event.task = task.id AND event.seq = signal.seq WHERE task_id = %(task)s::text AND mark = %(mark)s::text"""
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Collection, Mapping
 
 from replan.core.tools.stats import ToolKey, ToolStats
 from replan.ports import Content
+from replan.store.postgres import statements as sql
 from replan.store.postgres import tool_memory
 from replan.store.postgres.outbox import PostgresOutbox
 from replan.store.postgres.ports.claims import Claims
@@ -28,6 +29,9 @@ class PostgresStore(Claims, Writing, Reading, Family, Removal, Moves, Tidying):
 
     `busy_secs`: how long a server that does not answer is waited for before what has to be written is given up.
     """
+
+    async def try_write(self) -> None:
+        await self._do(self._ask(sql.WRITE_NOTHING))
 
     async def artifact(self, task_id: str, artifact_id: str) -> bytes:
         return await self._contents.whole(task_id, artifact_id)

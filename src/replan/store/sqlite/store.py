@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+import shutil
 import sqlite3
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Mapping
 
 from replan.core.tools.stats import ToolKey, ToolStats
-from replan.errors import StoreError
+from replan.errors import StoreError, StoreFull, StoreUnusable
 from replan.ports import Content
 from replan.store import schema, tool_memory
 from replan.store.keeping import keep
@@ -23,6 +25,9 @@ from replan.store.sqlite.tidying import Tidying
 from replan.store.sqlite.writing import Writing
 from replan.store.tenants.keys import SqliteKeys
 from replan.store.writer import translate
+
+LEAST_ROOM = 1_000_000
+"""Bytes that have to be free for a task to begin: it would not come far with less."""
 
 
 class SqliteStore(Claims, Writing, Reading, TaskList, Family, Moves, Tidying):
@@ -50,6 +55,19 @@ class SqliteStore(Claims, Writing, Reading, TaskList, Family, Moves, Tidying):
 
             self._seal_key = await self._writer.submit(work, large=True, durable=True)
         return self._seal_key
+
+    async def try_write(self) -> None:
+        if not self._is_there():
+            raise StoreUnusable(
+                f"the database {self.path} was deleted or replaced: let the file be where it is"
+            )
+        with contextlib.suppress(OSError):
+            room = shutil.disk_usage(self.path.parent).free
+            if room < LEAST_ROOM:
+                raise StoreFull(
+                    f"the database {self.path} cannot grow ({room} bytes are free): free some space"
+                )
+        await self._writer.submit(_write_nothing, large=True, patient=False)
 
     def outbox(self) -> SqliteOutbox:
         """Where the log is delivered from: by a reader of its own, since a look may take long."""
@@ -83,3 +101,9 @@ class SqliteStore(Claims, Writing, Reading, TaskList, Family, Moves, Tidying):
 
     async def remembered_tools(self) -> dict[str, tuple[str, ...]]:
         return await self._reader.remembered_tools()
+
+
+def _write_nothing(db: sqlite3.Connection) -> None:
+    """A page as it was, written anew."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    db.execute(f"PRAGMA user_version = {int(version)}")
