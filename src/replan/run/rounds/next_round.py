@@ -27,7 +27,7 @@ from replan.run.rounds.more_tools import with_more_tools
 from replan.run.rounds.new_steps import check_ids, check_restated, new_steps, with_marks_of_copies
 from replan.run.rounds.no_plan import NothingNew, declined, stopped_by
 from replan.run.rounds.nothing_left import SAID_AGAIN, adds_nothing
-from replan.run.rounds.plan_checks import check, earlier_schemas
+from replan.run.rounds.plan_checks import asks_of_remedies, check, earlier_schemas
 from replan.run.rounds.still_owed import still_owed
 from replan.run.session.context import Run
 from replan.run.session.model_calls import RoleTalk
@@ -230,14 +230,22 @@ async def _by_planner(
     tried_before = False
     """That is all that is wrong with the latest answer."""
 
+    small = run.parts.models["planning"].style == "small"
     adds_none = told_what_is_owed = False
+    asks: Sequence[str] = ()
+    asked = 0 if helps and not small else state.policy.max_plan_corrections
+    """What is asked about steps that help, once, and while there is an answer to come."""
 
     def checked(draft: Plan, tools: list[ToolSpec]) -> Checked:
-        nonlocal latest, adds_none
+        nonlocal latest, adds_none, asks
         adds_none = adds_nothing(run, draft)
         if adds_none and told_what_is_owed:  # said again, it counts
             return Checked(draft.model_copy(update={"cannot": SAID_AGAIN}), ())
         latest = check(run, draft, tools, kept=kept, proposed=True)
+        asks = ()
+        if asked < state.policy.max_plan_corrections and not latest.violations:
+            asks = asks_of_remedies(run, latest.plan, helped)
+            latest = latest._replace(violations=tuple(asks))
         if given:
             latest = latest._replace(
                 violations=tuple(_with_written(text, given) for text in latest.violations)
@@ -245,7 +253,8 @@ async def _by_planner(
         return latest
 
     def rejected(found: tuple[str, ...], attempt: int) -> None:
-        nonlocal tried_before, told_what_is_owed
+        nonlocal tried_before, told_what_is_owed, asked
+        asked = state.policy.max_plan_corrections if asks else attempt
         told_what_is_owed = adds_none
         tried_before = latest is not None and latest.tried_before and latest.violations == found
         run.record(PlanRejected(violations=found, attempt=attempt))

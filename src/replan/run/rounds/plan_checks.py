@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from replan.core.again.planned import PlannedAgain
+from replan.core.again.remedies import asks_in_place_of
 from replan.core.again.still_due import told_still_due
 from replan.core.as_meant import plan_as_meant
 from replan.core.evaluation.outcome import standing_of
@@ -148,6 +149,16 @@ def _done_or_due(run: Run, checked: Checked, new: Collection[StepId], *, goes_on
         due = _still_due(run, plan, state.replanning.strategy)  # also one that waits for new steps now
         fresh = [step for step in fresh if step.step_id not in due]
         yield from told_still_due(state, plan.steps, fresh, due, checked.constants, resolve, told)
+
+
+def asks_of_remedies(run: Run, plan: Plan, helped: Collection[StepId]) -> list[str]:
+    """What to ask the planner about new steps that are to help others: whether they are those others in other words."""
+    state = run.state
+    if state.replanning is None:
+        return []
+    due = _still_due(run, plan, state.replanning.strategy)
+    new = {step.step_id for step in plan.steps} - state.steps.keys()
+    return asks_in_place_of(plan, helped, due, new, run.parts.tools.resolve)
 
 
 _MOST_TOLD = 10
