@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from replan.core.plan.fingerprint import labels_of, prints_of
+from replan.core.recovery.said_no import is_stated_again_and_again
 from replan.core.state.fold_recovery import rounds_of
 from replan.core.state.recovery import Recovery, RoundNote
 from replan.core.state.task import State
@@ -51,6 +52,10 @@ def _used_up(limit: str, allowed: int) -> Barrier:
 def is_pointless(state: State) -> Barrier | None:
     """What makes another round pointless by what those before have brought; None if it may have a point."""
     known = state.recovery or Recovery()
+    if is_stated_again_and_again(state):
+        return Barrier(
+            "a person has said no to what the plan states once more, and it has brought nothing else"
+        )
     if (
         barren := _in_a_row(known.rounds, lambda note: not (note.better or note.news or note.moved))
     ) >= MOST_STIRRED or (

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from replan.core.calls.site import Slot
 from replan.core.failures.faults import DONE_ALREADY
 from replan.core.recovery.guard import must_stop
+from replan.core.recovery.said_no import was_said_before
 from replan.core.reflection import ActionType, SuggestedAction
 from replan.core.state.step_recovery import Healing
 from replan.core.state.task import State
@@ -36,6 +37,10 @@ def open_actions(state: State, mine: Healing, slot: Slot) -> tuple[ActionType, .
 
     Only `trigger_overall_reflection` left: there is nothing to ask a model about.
     """
+    if (latest := mine.latest(slot)) is not None and was_said_before(state, latest):
+        return (
+            "trigger_overall_reflection",
+        )  # a person has said no, and no other words of this step change that
     open_: list[ActionType] = []
     if layer_1_open(state, mine, slot):
         open_ += ["retry_with_params", "retry_with_tool"]
@@ -43,11 +48,7 @@ def open_actions(state: State, mine: Healing, slot: Slot) -> tuple[ActionType, .
         open_.append("repair_step")
     if open_ and state.reflects and not must_stop(state):
         open_.append("replan")
-    if (
-        (latest := mine.latest(slot)) is not None
-        and latest.error.kind in DONE_ALREADY
-        and layer_2_open(state, mine)
-    ):
+    if latest is not None and latest.error.kind in DONE_ALREADY and layer_2_open(state, mine):
         open_.remove("repair_step")
     return (*open_, "trigger_overall_reflection")
 
