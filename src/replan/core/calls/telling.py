@@ -34,8 +34,7 @@ class Telling(NamedTuple):
         if tool.unique_by:
             told = {path.partition(".")[0] for path in tool.unique_by}
             return cls(tool, frozenset(_properties(tool)) - told)
-        found = credentials_of(tool)
-        return cls(tool, found if len(found) < len(_properties(tool)) else frozenset())
+        return cls(tool, _on_behalf(tool))
 
     def parts(self, parameters: JsonObject) -> JsonObject:
         """Those parameters that do, in their one form, without what in them does not; the same object if that is all.
@@ -46,13 +45,25 @@ class Telling(NamedTuple):
         if self.tool.unique_by:
             told = {path: _at(path, parameters, self.tool) for path in self.tool.unique_by}
             return told if any(value is not None for value in told.values()) else parameters
-        found = {
-            name: without_credentials(value) for name, value in parameters.items() if name not in self.silent
-        }
-        same = len(found) == len(parameters) and all(
-            parameters[name] is value for name, value in found.items()
-        )
-        return parameters if same else found
+        return _without(self.silent, parameters)
+
+
+def what_is_done(tool: ToolSpec | None, parameters: JsonObject) -> JsonObject:
+    """The parameters without what says on whose behalf the tool is called: nothing that it has done is known by a session. The same object
+    if that is all."""
+    return _without(_on_behalf(tool), parameters) if tool is not None else parameters
+
+
+def _on_behalf(tool: ToolSpec) -> frozenset[str]:
+    """Such parameters at the top; where there is no other, they tell its calls apart."""
+    found = credentials_of(tool)
+    return found if len(found) < len(_properties(tool)) else frozenset()
+
+
+def _without(names: frozenset[str], parameters: JsonObject) -> JsonObject:
+    found = {name: without_credentials(value) for name, value in parameters.items() if name not in names}
+    same = len(found) == len(parameters) and all(parameters[name] is value for name, value in found.items())
+    return parameters if same else found
 
 
 def unique_text(tool: ToolSpec, parameters: JsonObject) -> str:

@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from replan.core.calls.claims import unclaimed
+from replan.core.calls.telling import what_is_done
 from replan.core.calls.verify import Found
 from replan.core.data import schemas
 from replan.core.data.nothing import is_nothing
@@ -47,16 +48,15 @@ def _of_settlement(action: SuggestedAction, failed: Failed, shown: Sequence[Read
     if not isinstance(happened, bool):
         yield "happened has to be true or false"
         return
-    if not happened and (seen := _shows(shown, failed.parameters, failed.elsewhere)):
+    known_by = what_is_done(failed.tool, failed.parameters)
+    if not happened and (seen := _shows(shown, known_by, failed.elsewhere)):
         yield (
             f"a reading shows {seen!r}, which the call was made with: that speaks for its having happened; "
             "trigger_overall_reflection if it cannot be told"
         )
     if happened and all(is_nothing(opened(reading.output)) for reading in shown):
         yield "every reading came back empty: that does not show that it happened"
-    elif happened and not (
-        signs := signs_of(shown, failed.key, failed.parameters, failed.elsewhere, failed.since)
-    ):
+    elif happened and not (signs := signs_of(shown, failed.key, known_by, failed.elsewhere, failed.since)):
         yield (
             "no reading shows this very call, by values of its parameters that tell it from others: the readings show other "
             "calls of this kind, and none with these parameters, or nothing of it; trigger_overall_reflection if it cannot be told"
@@ -70,9 +70,7 @@ def _of_settlement(action: SuggestedAction, failed: Failed, shown: Sequence[Read
             f"the record that is quoted is no proof that it happened: {mine[0].objection}; read again where that may have "
             "changed, or trigger_overall_reflection: a person looks"
         )
-    elif happened and not free_records(
-        good, shown, failed.parameters, failed.claims, failed.given, failed.others
-    ):
+    elif happened and not free_records(good, shown, known_by, failed.claims, failed.given, failed.others):
         yield (
             "what is quoted has settled another call already, or is what another call has given, and one record settles one "
             "call only; trigger_overall_reflection if it cannot be told"
@@ -97,7 +95,8 @@ _LEFT_OUT = "leave output out: then it is the record that is quoted, where that 
 
 def quoted_of(action: SuggestedAction, failed: Failed, shown: Sequence[Reading]) -> list[Any]:
     """The records that the evidence is about."""
-    signs = signs_of(shown, failed.key, failed.parameters, failed.elsewhere, failed.since)
+    known_by = what_is_done(failed.tool, failed.parameters)
+    signs = signs_of(shown, failed.key, known_by, failed.elsewhere, failed.since)
     return [one.found.output for one in quoted(signs, str(action.data.get("evidence") or ""))]
 
 

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from replan.core.calls.telling import what_is_done
 from replan.core.events import OutcomeSettled, StepReflected
 from replan.core.failures.faults import in_doubt
 from replan.core.failures.signature import signature
@@ -257,8 +258,9 @@ class Recovery:
     def _others(self, call: CallState | None) -> list[tuple[JsonObject, Any]]:
         """Other calls of the tool that succeeded by themselves: what they were made with, and have given."""
         state = self._run.state
+        tool = self._run.parts.tools.resolve(call.tool_id) if call is not None else None
         return [
-            (one.parameters, one.output.value if one.output is not None else None)
+            (what_is_done(tool, one.parameters), one.output.value if one.output is not None else None)
             for one in state.took_effect.values()
             if call is not None
             and one.key not in state.records
@@ -302,10 +304,11 @@ class Recovery:
         by = f"a reading by {readings[-1].tool_id!r}" if readings else ""
         output, record = None, ""
         if happened:
-            signs = signs_of(readings, call.key, call.parameters, (), call.first)
+            known_by = what_is_done(tool, call.parameters)
+            signs = signs_of(readings, call.key, known_by, (), call.first)
             mine = sure(quoted(signs, str(action.data.get("evidence") or "")))
             free = free_records(
-                mine, readings, call.parameters, self._claims(call), self._given(call), self._others(call)
+                mine, readings, known_by, self._claims(call), self._given(call), self._others(call)
             )
             if mine and not free:
                 raise Taken
