@@ -251,12 +251,12 @@ def told_done(tool: ToolSpec, done: Done) -> str:
             f"made {_shown(call)} in its place{doubt_of(call)}"
         )
     return (
-        f"{what}, and {_same(tool, failed or call)}: leave it out if that is the effect that is wanted, write the value that is meant if it is "
+        f"{what}, and {same_as(tool, failed or call)}: leave it out if that is the effect that is wanted, write the value that is meant if it is "
         "another effect, or say `repeat: true`, with its `repeat_reason`, if it is wanted once more"
     )
 
 
-def _same(tool: ToolSpec, call: CallState) -> str:
+def same_as(tool: ToolSpec, call: CallState) -> str:
     """Why a call of the tool has the same effect as this one."""
     if call.tool_id != tool.id:
         return f"{call.tool_id!r} and {tool.id!r} do the same"

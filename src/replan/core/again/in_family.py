@@ -31,6 +31,7 @@ class Family:
 
     __slots__ = (
         "_foreign",
+        "_here",
         "_live",
         "_plan",
         "_seen",
@@ -61,6 +62,8 @@ class Family:
         """The steps here by what they call, in the plan as it is."""
         self._written: dict[int, StepState | None] = {}
         """The step here that is written as that of the other was."""
+        self._here: CallKey = ""
+        """The key of the call that is asked about, which may be another one than that of the effect."""
         self._used: dict[CallKey, bool] = {}
         """Whether something here is made of what these calls have made: for one question."""
 
@@ -87,12 +90,22 @@ class Family:
 
     def by_others(self) -> list[Had]:
         """The effects of others that are no part of this task."""
-        entries = self.mine.ledger.entries
-        return [one for one in self._foreign.all if one.call.key not in entries]
+        return [one for one in self._foreign.all if not self.mine.has_had(one.call.key)]
+
+    def is_to_have(self, one: Had, but_for: StepId) -> bool:
+        """True if a step of the plan here, another one than this, is yet to have this effect of another task, as far as it is written."""
+        self._look_at_plan()
+        theirs = self.others[one.task_id].steps.get(one.call.step_id)
+        then = theirs.step if theirs is not None else None
+        return any(
+            may_make(step.step, one, then, one, self.resolve)
+            for step in self._writers.may_make(one)
+            if step.step.step_id != but_for and not step.closed
+        )
 
     def why_not(self, step: StepState, key: CallKey, made: Had) -> str:
         """Why what another task has made does not stand for the call of this step; empty if it does."""
-        self._used = {}
+        self._used, self._here = {}, key
         what = f"task {made.task_id!r} has made this call"
         end = "or set `repeat: true` with its `repeat_reason`"
         came = [Had(self.mine.task_id, call) for call in self._before(step)]
@@ -120,20 +133,20 @@ class Family:
 
     def gone_since(self, key: CallKey) -> str:
         """What was done about this call since by others and is no part of this task; empty if nothing was."""
-        self._used = {}
+        self._used, self._here = {}, key
         made = self.maker(key)
         found = self._undone(made) if made is not None else None
         return "" if found is None else f"task {found.task_id!r} in {found.told}"
 
     def why_not_after(self, step: StepState) -> str:
         """Why the step has no effect now, as one that it comes after was taken back since by another task; empty if it may have one."""
-        self._used = {}
+        self._used, self._here = {}, ""
         if next(self._ended_by(float("inf")), None) is None:
             return ""
         for call in self._waited_for(step):
             if call.key in self._standing:
                 continue
-            made = self.maker(call.key) or Had(self.mine.task_id, call)
+            made = self.maker(call.effect_key) or Had(self.mine.task_id, call)
             if (found := self._undone(made, back=True)) is not None:
                 return (
                     f"it comes after {made.told}, and {found.told} of task {found.task_id!r} was about the same after that and is no part of "
@@ -157,7 +170,7 @@ class Family:
 
     def _at(self, one: Had) -> float:
         """When the effect was had, whoever had it."""
-        if (maker := self.maker(one.call.key)) is not None:
+        if (maker := self.maker(one.call.effect_key)) is not None:
             return maker.ended
         entry = self.mine.ledger.entries.get(one.call.key) if one.call.reused else None
         return entry.at if entry is not None else one.ended
@@ -183,13 +196,13 @@ class Family:
 
     def _ended_by(self, at: float) -> Iterator[Had]:
         """The effects of others that are no part of this task and had ended by then."""
-        entries = self.mine.ledger.entries
-        if sum(one.call.key in entries for one in islice(self._live, _FEW)) > _FEW // 2:
-            self._live = [one for one in self._live if one.call.key not in entries]
+        had = self.mine.has_had
+        if sum(had(one.call.key) for one in islice(self._live, _FEW)) > _FEW // 2:
+            self._live = [one for one in self._live if not had(one.call.key)]
         for one in self._live:
             if one.ended > at:
                 return
-            if one.call.key not in entries:
+            if not had(one.call.key):
                 yield one
 
     def _is_mine(self, one: Had, made: Had) -> bool:
@@ -197,14 +210,14 @@ class Family:
         self._look_at_plan()
         if id(one) not in self._written:
             self._written[id(one)] = self._as_written(one)
-        if (same := self._written[id(one)]) is not None and _is_open(same, made):
+        if (same := self._written[id(one)]) is not None and self._is_open(same, made):
             return True
         theirs = self.others[one.task_id].steps.get(one.call.step_id)
         then = theirs.step if theirs is not None else None
         return any(
             may_make(step.step, one, then, made, self.resolve)
             for step in self._writers.may_make(one)
-            if _is_open(step, made)
+            if self._is_open(step, made)
         )
 
     def _as_written(self, one: Had) -> StepState | None:
@@ -225,9 +238,9 @@ class Family:
 
     def _undone(self, made: Had, *, back: bool = False) -> Had | None:
         """What was done since about what this call has done, and is no part of this task. `back`: only what takes it back."""
-        entries = self.mine.ledger.entries
+        had = self.mine.has_had
         for one in self._foreign.about(made, subject_of(made, self.resolve)):
-            if one.call.started < made.ended or one.call.key == made.call.key or one.call.key in entries:
+            if one.call.started < made.ended or one.call.key == made.call.key or had(one.call.key):
                 continue
             if back and not takes_back(one, made):
                 continue
@@ -262,8 +275,19 @@ class Family:
     def _steps_of(self, key: CallKey) -> Iterator[StepId]:
         """The steps here that make this call."""
         for name, step in self.mine.steps.items():
-            if any(call.key == key for call in step.calls.values()):
+            if any(self._is_this(call, key) for call in step.calls.values()):
                 yield name
+
+    def _is_open(self, step: StepState, made: Had) -> bool:
+        """True if the step may have a further effect beside the made one."""
+        if step.closed:
+            return False
+        several = step.step.for_each or step.step.actions
+        return bool(several) or not any(self._is_this(call, made.call.key) for call in step.calls.values())
+
+    def _is_this(self, call: CallState, effect: CallKey) -> bool:
+        """True if the call has this effect, or is asked about, whether it has."""
+        return call.effect_key == effect or call.key == self._here
 
 
 _FEW = 32
@@ -272,14 +296,6 @@ _FEW = 32
 
 def _is_had(call: CallState) -> bool:
     return call.effect != "reads" and call.status == "succeeded"
-
-
-def _is_open(step: StepState, made: Had) -> bool:
-    """True if the step may have a further effect beside the made one."""
-    if step.closed:
-        return False
-    several = step.step.for_each or step.step.actions
-    return bool(several) or all(call.key != made.call.key for call in step.calls.values())
 
 
 def _of(one: Had, made: Had) -> str:

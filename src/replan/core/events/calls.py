@@ -40,6 +40,8 @@ class CallCompleted(OfCall):
     reused: bool = False
     of_task: str = ""
     """The task that has made it: this one is a fork of it, or the other way round."""
+    of_call: CallKey = Field(default="", exclude_if=lambda value: not value)
+    """The key of the call there, where it is not the same: it was made over another session, say."""
     duration_secs: float = 0.0
 
 

@@ -100,8 +100,11 @@ def _call_completed(state: State, event: e.CallCompleted, ts: float) -> None:
         _reused(state, event, output, ts)
     elif call := _result_of(state, event, ts):
         if event.of_task:
-            call.of_task = event.of_task
+            call.of_task, call.of_call = event.of_task, event.of_call
             state.tool_calls -= 1
+            if event.of_call:
+                state.stood_for = state.stood_for or set()
+                state.stood_for.add(event.of_call)
         _succeeded(state, call, output)
     state.in_doubt.pop(event.call_key, None)
 

@@ -77,8 +77,15 @@ class CallState:
     """Its answer was lost, and it was found out afterwards that it has succeeded."""
     of_task: str = ""
     """The task of the family that has made it: it was not made here."""
+    of_call: str = ""
+    """The key that it has there, where that is another one."""
     keys_in: str = ""
     """The memory of keys that its first try that may have taken effect has relied on; empty: none."""
+
+    @property
+    def effect_key(self) -> str:
+        """The key by which every task of the family knows the effect that it stands for."""
+        return self.of_call or self.key
 
     @property
     def was_made(self) -> bool:

@@ -71,6 +71,7 @@ _NOTHING_USED = Usage()
 _NO_FILES: dict[str, Artifact] = {}
 _NO_STEPS: dict[str, StepState] = {}
 _NO_TRIES: dict[CallKey, tuple[str, bool]] = {}
+_NO_KEYS: set[CallKey] = set()
 _NO_FAULTS: dict[StepId, Fault] = {}
 _NO_WAITS: dict[CallKey, Wait] = {}
 _NO_CALLBACKS: dict[str, e.CallbackReceived] = {}
@@ -152,6 +153,8 @@ class State:
     """How often it was found that a call had not happened."""
     tries_elsewhere: dict[CallKey, tuple[str, bool]] = field(default_factory=lambda: _NO_TRIES)
     """Of calls that another task has made and that are in doubt here: which try, and whether it was found that it did not happen."""
+    stood_for: set[CallKey] = field(default_factory=lambda: _NO_KEYS)
+    """Calls of other tasks of the family that stand for calls of this one which have other keys."""
     ask_for: frozenset[ToolId] = frozenset()
     """Tools that a plan has wanted a person's yes for: what later plans, or recovery, call of them needs one too."""
     reworded: dict[str, list[tuple[int, Step]]] = field(default_factory=dict)
@@ -428,6 +431,15 @@ class State:
         """The calls of the tool, in their order, that nothing tells from one with these parameters, as the log would have them."""
         made = self.made.get(tool.id)
         return self._unique.calls(tool, parameters, made) if made else ()
+
+    def made_of_text(self, tool: ToolSpec, text: str) -> Sequence[CallState]:
+        """The same, by what tells it (`core.calls.telling.unique_text`)."""
+        made = self.made.get(tool.id)
+        return self._unique.of_text(tool, text, made) if made else ()
+
+    def has_had(self, effect: CallKey) -> bool:
+        """True if the effect of this key is one of the task's: it was had here, or stands for a call of it."""
+        return effect in self.ledger.entries or effect in self.stood_for
 
     def made_instead(
         self, tool: ToolSpec, bases: Collection[str], before: int

@@ -20,6 +20,10 @@ class Unique:
     def calls(self, tool: ToolSpec, parameters: JsonObject, made: Sequence[CallState]) -> Sequence[CallState]:
         """Those of the calls `made` of this tool, in their order, that have the same effect as one with these parameters, as the log
         would have them."""
+        return self.of_text(tool, unique_text(tool, parameters), made)
+
+    def of_text(self, tool: ToolSpec, text: str, made: Sequence[CallState]) -> Sequence[CallState]:
+        """The same, by what tells it."""
         known = self._by_tool.get(tool.id)
         if known is None or known[0] != tool.unique_by:  # another release says otherwise
             known = self._by_tool[tool.id] = tool.unique_by, {}
@@ -27,4 +31,4 @@ class Unique:
         for call in made[self._seen[tool.id] :]:
             known[1].setdefault(unique_text(tool, call.parameters), []).append(call)
         self._seen[tool.id] = len(made)
-        return known[1].get(unique_text(tool, parameters), ())
+        return known[1].get(text, ())

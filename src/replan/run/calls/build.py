@@ -185,7 +185,7 @@ def prepare(
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     alike = [base_of(one.call.key) for one in others]
     if step.born > 1 and not answered:
-        alike += same_effects(state, tool, _seen(call, state))
+        alike += same_effects(state, tool, seen(call, state))
     under_way = state.latest_try(call.key)
     if (
         under_way is not None
@@ -222,10 +222,10 @@ def has_had(call: Call, step: StepState, state: State) -> Fault | None:
     """Why the call is not made, where another one has had its effect, as its tool says which are one; None if it may be made."""
     if not call.tool.unique_by or state.reusable(call.key, call.tool, call.step) is not None:
         return None
-    return had_already(step, call.slot, call.tool, _seen(call, state), call.key, state)
+    return had_already(step, call.slot, call.tool, seen(call, state), call.key, state)
 
 
-def _seen(call: Call, state: State) -> JsonObject:
+def seen(call: Call, state: State) -> JsonObject:
     """Its parameters as the log would have them."""
     seen: JsonObject = state.secrets.masked(
         shown(call.tool, call.parameters, state.policy.max_output_bytes, state.secrets)

@@ -10,7 +10,7 @@ from replan.core.again.in_family import Family
 from replan.core.data.pieces import MANY
 from replan.core.state.fold import fold
 from replan.core.state.task import State
-from replan.core.types import ToolSpec
+from replan.core.types import CallKey, ToolSpec
 from replan.errors import TaskNotFound
 from replan.run.session.context import Run
 from replan.run.session.pages import folded, pages
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class FamilyLogs:
     """What the other tasks of a family have done, for one drive."""
 
-    __slots__ = ("_family", "_looks", "_read", "_reads", "_run")
+    __slots__ = ("_family", "_looks", "_read", "_reads", "_run", "claims")
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -31,6 +31,8 @@ class FamilyLogs:
         self._reads: dict[tuple[str, float], _OneAtATime] = {}
         self._looks = _OneAtATime()
         self._family: Family | None = None
+        self.claims: dict[CallKey, CallKey] = {}
+        """By effects of others: the call here that each is to stand for, until the log says so."""
 
     async def state(self, task_id: str, created: float) -> State:
         """What the task has come to by now."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
+from replan.core.again.family_alike import is_looked_after, name_of_all
 from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
 from replan.core.events import CallStarted, ForkMade, QuestionAnswered
@@ -36,6 +37,8 @@ class Theirs(NamedTuple):
     output: Output | None = None
     of_try: str = ""
     """Which of its tries that is."""
+    of_call: CallKey = ""
+    """The key that it has there, where that is another one."""
 
     @property
     def named(self) -> str:
@@ -59,37 +62,45 @@ async def enter(run: Run) -> None:
     if aware is not None and aware <= upto:
         return
     made: dict[str, None] = {}
+    resolve = run.parts.tools.resolve
     async for records in pages(store, first, upto):
         for one in records:
             if aware is not None and one.seq > aware:
                 break
             if isinstance(one.event, CallStarted) and one.event.effect == "once":
                 made[one.event.call_key] = None
+                tool = resolve(one.event.tool_id)
+                if tool is not None and (name := name_of_all(tool, one.event.parameters, state)):
+                    made[name] = None
     if made:
         await store.reserve(first, list(made))
 
 
-async def theirs(run: Run, key: str) -> Theirs | None:
-    """What became of the call in another task, once that is known; None: this one makes it."""
+async def theirs(run: Run, key: str, *, mended: bool = True) -> Theirs | None:
+    """What became of the call in another task, once that is known; None: this one makes it.
+
+    `mended`: also once it is known whether another call is made there in its place.
+    """
     store, wait = run.parts.store, FIRST_LOOK_SECS
     taken = await store.take(run.claim, key)
     while taken.task_id != run.task_id:
-        found = await _look(run, taken.task_id, key)
+        found = await _look(run, taken.task_id, key, mended=mended)
         if found.became == "under way":
             with run.pausing():
                 await run.parts.clock.sleep(wait)
             wait = min(2 * wait, LAST_LOOK_SECS)
-        elif found.became == "not made" or run.state.tries_elsewhere.get(key) == (_try_of(taken), True):
+        elif found.became == "not made" or run.state.tries_elsewhere.get(key) == (try_of(taken), True):
             # not made there, or somebody has told this task so of this very try
             taken = await store.take(run.claim, key, over=taken)
             continue
         else:
-            return found._replace(of_try=_try_of(taken))
+            return found._replace(of_try=try_of(taken))
         taken = await store.take(run.claim, key)
     return None
 
 
-def _try_of(taken: Taken) -> str:
+def try_of(taken: Taken) -> str:
+    """The name of the try that whoever has the call is at."""
     return f"{taken.task_id}#{taken.times}"
 
 
@@ -99,20 +110,26 @@ async def known_elsewhere(run: Run, key: str) -> Theirs | None:
     while (taken := await run.parts.store.take(run.claim, key)).task_id != run.task_id:
         found = await _look(run, taken.task_id, key)
         if found.became != "under way":
-            return found._replace(of_try=_try_of(taken))
+            return found._replace(of_try=try_of(taken))
         with run.pausing():
             await run.parts.clock.sleep(wait)
         wait = min(2 * wait, LAST_LOOK_SECS)
     return None
 
 
-async def _look(run: Run, task_id: str, key: str) -> Theirs:
+async def driven(run: Run, task_id: str) -> tuple[bool, State]:
+    """Whether somebody drives the task, and what it has come to; `TaskNotFound` if it was deleted."""
     if not task_id:
-        return Theirs("", "in doubt")
+        raise TaskNotFound(task_id)
+    # before its log: whoever lets go of it then has written all
+    summary = await run.parts.store.summary(task_id)
+    state = await logs_of(run).state(task_id, summary.created)
+    return summary.held and not state.ended, state
+
+
+async def _look(run: Run, task_id: str, key: str, *, mended: bool = False) -> Theirs:
     try:
-        # before its log: whoever lets go of it then has written all
-        summary = await run.parts.store.summary(task_id)
-        state = await logs_of(run).state(task_id, summary.created)
+        held, state = await driven(run, task_id)
     except TaskNotFound:
         return Theirs("", "in doubt")
     if (
@@ -121,9 +138,11 @@ async def _look(run: Run, task_id: str, key: str) -> Theirs:
         return Theirs(
             task_id, "done" if said.happened else "not made", Output(said.output, masked=said.masked)
         )
-    became = _became(state, key, driven=summary.held and not state.ended)
+    became = _became(state, key, driven=held, mended=mended)
     done = state.took_effect.get(key)
-    return Theirs(task_id, became, done.output if done is not None else None)
+    if done is None:
+        return Theirs(task_id, became)
+    return Theirs(task_id, became, done.output, of_call=done.of_call)
 
 
 def _said_of(state: State, key: str) -> QuestionAnswered | None:
@@ -135,7 +154,9 @@ def _said_of(state: State, key: str) -> QuestionAnswered | None:
     return next((one for one in said if one.happened is not None), None)
 
 
-def _became(state: State, key: str, *, driven: bool) -> Literal["done", "not made", "under way", "in doubt"]:
+def _became(
+    state: State, key: str, *, driven: bool, mended: bool
+) -> Literal["done", "not made", "under way", "in doubt"]:
     if key in state.took_effect:
         return "done"
     if key in state.in_doubt:
@@ -148,6 +169,8 @@ def _became(state: State, key: str, *, driven: bool) -> Literal["done", "not mad
     if call.status == "retrying" and driven:
         return "under way"
     clean = call.fault is None or call.fault.happened == "no" or state.undone.get(key, 0) > 0
+    if clean and mended and driven and is_looked_after(state, call):
+        return "under way"  # it may be made in other words
     return "not made" if clean else "in doubt"
 
 

@@ -9,8 +9,8 @@ from replan.core.events import CallCompleted, CallFailed, OutcomeUnknown
 from replan.core.types import Fault, JsonObject
 from replan.errors import StoreError
 from replan.run.calls.attempts.beginning import Beginning
-from replan.run.calls.build import Call, has_had
-from replan.run.family import relatives
+from replan.run.calls.build import Call, has_had, seen
+from replan.run.family import alike, relatives
 from replan.run.session.outputs import added_metadata
 
 
@@ -36,26 +36,33 @@ class Elsewhere(Beginning):
         """What a call has come to in another task that shares its history; None: it is made here, or by nobody else."""
         run = self._run
         if (
-            seen := run.unheard
+            unheard := run.unheard
         ) and run.hear is not None:  # of a fork, it may be, or that the task is to stop
             await run.hear()
-            if run.unheard == seen:
+            if run.unheard == unheard:
                 run.unheard = 0
         if run.state.pause is not None or run.state.cancel is not None:
             raise asyncio.CancelledError
         if not run.state.kin:
             return None
-        found = await relatives.theirs(run, call.key)
+        wanted = alike.Wanted(call.step.step_id, call.slot, call.tool, seen(call, run.state), call.key)
+        found = await relatives.theirs(run, call.key) or await alike.of_others(run, wanted)
         if found is None:
             return None
         call.plain = False
+        if isinstance(found, alike.Asked):
+            fault = Fault(category="decomposition_error", kind="repeated", message=found.reason)
+            run.record(CallFailed(**call.labels(), error=fault))
+            return fault
         if found.became != "done":
             reason = f"{found.named} has made this very call, and nobody knows whether it took effect"
             fault = Fault(category="external_error", kind="crashed", message=reason, happened="unknown")
             run.record(CallFailed(**call.labels(), error=fault))
             run.record(OutcomeUnknown(**call.labels(), reason=reason, of_try=found.of_try))
             return fault
-        if refusal := await relatives.refusal(run, call.step.step_id, call.slot, call.key, found):
+        if not found.of_call and (
+            refusal := await relatives.refusal(run, call.step.step_id, call.slot, call.key, found)
+        ):
             beyond = isinstance(refusal, relatives.Beyond)
             text = refusal.reason if isinstance(refusal, relatives.Beyond) else refusal
             fault = Fault(category="decomposition_error", kind="repeated", message=text)
@@ -68,6 +75,7 @@ class Elsewhere(Beginning):
             CallCompleted(
                 **call.labels(), output=None if output.artifact else output.value, artifact=output.artifact,
                 files=output.files, masked=output.masked, reused=True, of_task=found.task_id,
+                of_call=found.of_call,
             ),
             artifacts=stored,
         )  # fmt: skip

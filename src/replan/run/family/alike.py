@@ -1,0 +1,144 @@
+"""Effects that nothing tells apart, in a family of forks, though their keys are others: one of its tasks at a time has such a one.
+
+Whoever is about to have one has its start in the log, takes what all of them are known by, and only then looks at what the others have had. So
+two that are about to have one at once do not miss each other, and whoever comes second has the outcome of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from replan.core.again.family_alike import Alike, alike, is_under_way, name_of_all
+from replan.core.again.like_calls import is_meant_again
+from replan.core.calls.site import Slot
+from replan.core.failures.faults import NOT_MADE
+from replan.core.state.task import Output
+from replan.core.types import CallKey, JsonObject, StepId, ToolSpec
+from replan.errors import TaskNotFound
+from replan.run.family.logs import logs_of
+from replan.run.family.relatives import FIRST_LOOK_SECS, LAST_LOOK_SECS, Theirs, driven, theirs, try_of
+from replan.run.session.context import Run
+
+LIKE = "like:"
+"""Before the keys of what is in doubt elsewhere, where it has other keys than the call here."""
+
+
+class Wanted(NamedTuple):
+    """A call that is about to be made."""
+
+    step_id: StepId
+    slot: Slot
+    tool: ToolSpec
+    parameters: JsonObject
+    """As the log would have them."""
+    key: CallKey
+
+
+class Asked(NamedTuple):
+    """Another task has had what this call would do over again, and nobody has said that it is meant."""
+
+    reason: str
+
+
+async def of_others(run: Run, call: Wanted) -> Theirs | Asked | None:
+    """What another task has had with another key, and nothing tells from this call; None: it may be made."""
+    step, planned = run.state.steps[call.step_id], _planned(run, call)
+    if planned is not None:
+        tool, before, key = planned
+        found = await _very_call(run, tool, key) or await _found(run, call, tool, before, key, changed=True)
+        if found is not None:
+            return Asked(found.told(tool)) if isinstance(found, Alike) else found
+    found = await _found(run, call, call.tool, call.parameters, call.key, changed=planned is not None)
+    if not isinstance(found, Alike):
+        return found
+    if not found.answers(call.tool, call.parameters):
+        return Asked(found.told(call.tool))
+    family = await logs_of(run).all(run.parts.tools.resolve)
+    if text := family.why_not(step, call.key, found.had):
+        return Asked(text)
+    logs_of(run).claims[found.key] = call.key
+    made = found.had.call
+    return Theirs(found.had.task_id, "done", made.output or Output(None), of_call=found.key)
+
+
+def _planned(run: Run, call: Wanted) -> tuple[ToolSpec, JsonObject, CallKey] | None:
+    """What the place of the call has tried before recovery put this one there: whoever has had that has had this."""
+    step = run.state.steps[call.step_id]
+    if step.healing is None or call.slot not in step.healing.overrides:
+        return None
+    tried = (one for one in step.healing.failures(call.slot) if one.error.kind not in NOT_MADE)
+    first = next((one for one in tried if one.call_key not in (None, call.key)), None)
+    tool = run.parts.tools.resolve(first.tool_id) if first is not None else None
+    if first is None or first.call_key is None or tool is None:
+        return None
+    return tool, first.parameters, first.call_key
+
+
+async def _very_call(run: Run, tool: ToolSpec, key: CallKey) -> Theirs | Asked | None:
+    """What became of the planned call itself, where another task has tried it since."""
+    found = await theirs(run, key, mended=False) if tool.effect == "once" else None
+    if found is None or found.became != "done":
+        return found
+    return Asked(
+        f"{found.named} has made the call of {tool.id!r} which this one stands in for: leave it out if that is the effect that is wanted, or "
+        "set `repeat: true`, with its `repeat_reason`, if it is wanted once more"
+    )
+
+
+async def _found(
+    run: Run, call: Wanted, tool: ToolSpec, parameters: JsonObject, key: CallKey, *, changed: bool
+) -> Alike | Theirs | None:
+    """The first of what others have had like this, once it is known."""
+    name = name_of_all(tool, parameters, run.state)
+    if name and (gone := await _taken(run, name, tool, parameters, call.key, changed=changed)) is not None:
+        return gone
+    logs, step = logs_of(run), run.state.steps[call.step_id]
+    family = await logs.all(run.parts.tools.resolve)
+    meant = run.state.meant_at(step.meant) if is_meant_again(step.step, call.slot.action_id) else None
+    doubts: list[Alike] = []
+    for one in alike(family, tool, parameters, key, call.step_id):
+        if logs.claims.get(one.key, call.key) != call.key:
+            continue  # it stands for another call here
+        if not (one.is_sure or one.failed is not None):
+            doubts.append(one)
+        elif meant is None or changed or one.had.ended > meant:
+            return one
+    return await _in_doubt(run, call.key, doubts) if doubts else None
+
+
+async def _in_doubt(run: Run, key: CallKey, doubts: Sequence[Alike]) -> Theirs | None:
+    """A doubt elsewhere is one here, until somebody has told this task so of these very calls. One that is about to be made there waits for
+    this task, which has the name of all."""
+    open_ = [
+        one
+        for one in doubts
+        if one.had.call.status == "unknown" or not (await run.parts.store.summary(one.had.task_id)).held
+    ]
+    of_try = LIKE + ",".join(sorted(one.key for one in open_))
+    if not open_ or run.state.tries_elsewhere.get(key) == (of_try, True):
+        return None
+    return Theirs(open_[0].had.task_id, "in doubt", of_try=of_try)
+
+
+async def _taken(
+    run: Run, name: str, tool: ToolSpec, parameters: JsonObject, key: CallKey, *, changed: bool
+) -> Theirs | None:
+    """Take what all such calls are known by, once no other task that is driven is about to have one."""
+    store, wait = run.parts.store, FIRST_LOOK_SECS
+    taken = await store.take(run.claim, name)
+    while taken.task_id != run.task_id:
+        try:
+            held, state = await driven(run, taken.task_id)
+        except TaskNotFound:
+            if run.state.tries_elsewhere.get(key) != (try_of(taken), True):
+                return Theirs("", "in doubt", of_try=try_of(taken))
+            held, state = False, None
+        if state is not None and held and is_under_way(state, tool, parameters, mended=not changed):
+            with run.pausing():
+                await run.parts.clock.sleep(wait)
+            wait = min(2 * wait, LAST_LOOK_SECS)
+            taken = await store.take(run.claim, name)
+        else:
+            taken = await store.take(run.claim, name, over=taken)
+    return None
