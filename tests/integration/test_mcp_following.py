@@ -18,7 +18,7 @@ from replan.run.access.callers import LOCAL, Caller
 from replan.run.access.use_cases import UseCases
 from replan.run.access.views import TaskView
 from replan.server.mcp.following import Following
-from replan.server.shared import Shared
+from replan.server.shared import Pace, Shared
 from replan.server.streams.hub import Hub
 
 pytestmark = pytest.mark.anyio
@@ -85,3 +85,28 @@ async def _with_state(there: Mcp, state: object) -> str:
         types.CallToolRequest(params=params), types.CallToolResult
     )
     return str(found.content)
+
+
+@pytest.mark.parametrize("wait_secs", [0.0, 5.0])
+async def test_while_a_person_has_a_form_before_them_the_call_shows_that_it_lives(
+    tmp_path: Path, wait_secs: float
+) -> None:
+    """A client that hears nothing for a minute gives up on a call."""
+    heard: list[Mcp] = []
+
+    async def when_told(message: str) -> types.ElicitResult:
+        async with asyncio.timeout(SECS):
+            while sum("waiting for a person" in (one.message or "") for one in heard[0].told) < 3:
+                heard[0].heard.clear()
+                await heard[0].heard.wait()
+        return accept(approve=True)
+
+    async with offering(tmp_path, says=when_told) as there:
+        heard.append(there)
+        there.here.pace = Pace(beat_secs=0.01)
+        options = {"plan": ASKED, "evaluation": "steps"}
+        done = await there.call("run_task", task="pay", options=options, wait_secs=wait_secs)
+
+    assert done["status"] == "succeeded"
+    told = [one.progress for one in there.told]
+    assert told == sorted(set(told))

@@ -107,7 +107,7 @@ def test_a_stream_has_every_event_once_and_goes_on_where_it_was_cut(http: httpx2
         ("GET", "/tasks/nobody/events", None, 404, "task-not-found"),
         ("POST", "/tasks", {"task_descripton": "x"}, 422, "invalid-request"),
         ("POST", "/tasks", {"task_description": "x", "task_id": "a/b"}, 422, "input-error"),
-        ("POST", "/tasks", plan({"step_id": "s1", "tool": "nothing"}), 202, None),
+        ("POST", "/tasks", plan({"step_id": "s1", "tool": "nothing"}), 422, "plan-invalid"),
         ("POST", "/tasks", {**plan({"step_id": "s1", "tool": "nothing"}), "dry_run": True}, 422, "plan-invalid"),
         ("GET", "/tools/nothing/stats", None, 404, "no-such-part"),
         ("GET", "/nowhere", None, 404, "no-such-route"),

@@ -87,3 +87,26 @@ async def test_one_that_takes_nothing_for_too_long_is_cut_off(tmp_path: Path) ->
             hung_up = select.poll()
             hung_up.register(stuck, select.POLLHUP | select.POLLERR)
             assert await asyncio.to_thread(hung_up.poll, 1000 * SECS)
+
+
+@tool(effect="reads")
+def rows(number: int) -> list[dict[str, object]]:
+    return [
+        {"id": at, "name": f"n{at}", "part": at / 7, "none": None, "in": [at, {"ö": '"'}]}
+        for at in range(number)
+    ]
+
+
+async def test_a_large_result_is_written_in_pieces_as_it_would_be_at_once(tmp_path: Path) -> None:
+    async with service_here(tmp_path, tools=[rows, text]) as here:
+        async with httpx2.AsyncClient(base_url=f"{here.url}/api/v1", trust_env=False, timeout=SECS) as http:
+            body = plan(
+                step("s1", "rows", number=20_000),
+                step("s2", "text", size=700_000),
+                step("s3", "rows", number=1),
+            )
+            task_id = (await http.post("/tasks", json=body)).json()["task_id"]
+            told = await http.get(f"/tasks/{task_id}/result", params={"wait": 20})
+        found = await here.replan.result(task_id)
+        assert len(told.content) > 2_000_000
+        assert told.content == found.__pydantic_serializer__.to_json(found)

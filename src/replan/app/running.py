@@ -142,7 +142,9 @@ class Running:
             if new:
                 raise
             return task_id, False  # what was accepted stays so
-        task_id, new = await self.service.submit(wanted, plan_bytes)
+        task_id, new = await self.service.submit(
+            wanted, plan_bytes, check_plan=True
+        )  # workers have tools of their own
         if check is not None:
             name = await self.service.name_of(task_id)
             held.enter_context(self.service.parts.answer_checks.held(name, check))

@@ -32,7 +32,7 @@ class Body(BaseModel):
 class SubmitOptions(Body):
     """What a caller may choose for one task. Limits only lower those of the service; approvals are the stricter of the two."""
 
-    timeout_secs: Secs | None = None
+    timeout_secs: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     max_llm_calls: Count | None = None
     max_tokens: Count | None = None
     max_cost_usd: Secs | None = None

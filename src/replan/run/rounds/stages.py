@@ -121,6 +121,16 @@ def take_plan(run: Run) -> bool:
     return True
 
 
+async def check_given(run: Run) -> None:
+    """`PlanInvalid` where the plan that came with the task passes no check; nothing is recorded of it."""
+    if (given := _given(run)) is None:
+        return
+    await run.parts.kinds.current()
+    _, violations = await beside(_checked, run, given) if run.large else _checked(run, given)
+    if violations:
+        raise PlanInvalid(run.secrets.masked(list(violations)))
+
+
 def _given(run: Run) -> JsonObject | None:
     return run.state.submitted.plan if run.state.submitted else None
 

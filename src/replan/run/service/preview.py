@@ -52,12 +52,7 @@ async def plan_unstored(
 
     `spent` is told what it has cost, whatever has come of it.
     """
-    task_id = parts.ids.new("task")
-    state = State(task_id=task_id, secrets=known_to(submitted, parts.tools, parts.secrets))
-    run = Run(replace(parts, store=cast(Store, cast(Any, _NoLog()))), Claim(task_id, 0), state)
-    run.record(submitted)
-    await read_previous(run, parts.store)
-    run.record(RoundStarted(round=1))
+    run = await _begun(submitted, parts, parts.ids.new("task"))
     try:
         if submitted.plan is None:
             await stages.choose_tools(run)
@@ -70,3 +65,20 @@ async def plan_unstored(
     if (stopped := run.state.impasse) is not None:
         raise PlanInvalid([no_plan(run.state, stopped).reason])
     return run.state
+
+
+async def check_given(submitted: TaskSubmitted, parts: Parts, task_id: str, *, large: bool) -> None:
+    """`PlanInvalid` with what is wrong with the plan that comes with the request, before there is a task of it."""
+    run = await _begun(submitted, parts, task_id, taps=())
+    run.large = large
+    await stages.check_given(run)
+
+
+async def _begun(submitted: TaskSubmitted, parts: Parts, task_id: str, **changes: Any) -> Run:
+    """As far as a task is before its first plan."""
+    state = State(task_id=task_id, secrets=known_to(submitted, parts.tools, parts.secrets))
+    run = Run(replace(parts, store=cast(Store, cast(Any, _NoLog())), **changes), Claim(task_id, 0), state)
+    run.record(submitted)
+    await read_previous(run, parts.store)
+    run.record(RoundStarted(round=1))
+    return run

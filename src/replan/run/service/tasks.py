@@ -24,7 +24,15 @@ from replan.core.secrets import NOTHING_SECRET, KnownSecrets, is_said, text_with
 from replan.core.state.fold import fold
 from replan.core.state.task import ENDED, State, TaskName
 from replan.core.types import Artifact, JsonObject, Plan, Usage
-from replan.errors import InputError, ReplanError, TaskEnded, TaskGivenAway, TaskHeld, TaskNotFound
+from replan.errors import (
+    InputError,
+    PlanInvalid,
+    ReplanError,
+    TaskEnded,
+    TaskGivenAway,
+    TaskHeld,
+    TaskNotFound,
+)
 from replan.ports import Listening
 from replan.run.following import wanted as following
 from replan.run.following.recorded import recorded_before
@@ -37,7 +45,7 @@ from replan.run.service.event_stream import Line
 from replan.run.service.forking import Forking, Kin
 from replan.run.service.people import answering, interventions
 from replan.run.service.people.callbacks import receive
-from replan.run.service.preview import plan_unstored
+from replan.run.service.preview import check_given, plan_unstored
 from replan.run.service.results import part_at, part_of, result_of, step_of
 from replan.run.service.resumable import CannotGoOn, cannot_go_on, tools_missing, why_missing
 from replan.run.service.submission import Submission, built, check_submission
@@ -69,10 +77,13 @@ class Service:
             return await beside(built, wanted, known)
         return built(wanted, known)
 
-    async def submit(self, wanted: Submission, plan_bytes: int | None = None) -> tuple[str, bool]:
+    async def submit(
+        self, wanted: Submission, plan_bytes: int | None = None, *, check_plan: bool = False
+    ) -> tuple[str, bool]:
         """Store a task; its id, and whether it is new. Nothing is accepted before it is stored.
 
-        `plan_bytes`: what `check_submission` has given, if it has been asked.
+        `plan_bytes`: what `check_submission` has given, if it has been asked. `check_plan`: a plan that is given has to pass every check
+        of this process now (`PlanInvalid`), and not only where it is carried out.
         """
         task_id, event, seen = await self._received(wanted, plan_bytes)
         name = TaskName(task_id, self.parts.clock.now())
@@ -87,6 +98,8 @@ class Service:
         new = False
         try:
             await self._check_followed(wanted)
+            if check_plan and event.plan is not None:
+                await self._check_plan(wanted, event, task_id, plan_bytes)
             new = await self.parts.store.create(task_id, seen, name.created, turn=wanted.turn)
             if (
                 not new and seen.masked and here
@@ -102,6 +115,17 @@ class Service:
             if not new:
                 self.parts.given.forget(name)
         return task_id, new
+
+    async def _check_plan(
+        self, wanted: Submission, event: TaskSubmitted, task_id: str, plan_bytes: int | None
+    ) -> None:
+        """What was accepted once stays accepted."""
+        large = plan_bytes is None or plan_bytes > PLAN_BYTES
+        try:
+            await check_given(event, self.parts, task_id, large=large)
+        except PlanInvalid:
+            if wanted.task_id is None or not await self._is_there(wanted.task_id):
+                raise
 
     async def _check_followed(self, wanted: Submission) -> None:
         """`InputError` if it is to follow a task that it cannot; what was accepted once stays accepted."""

@@ -15,6 +15,8 @@ from pydantic_core import PydanticUndefined, to_json
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from replan.beside import beside
+from replan.core.data.pieces import in_pieces, weight
 from replan.core.data.strict_json import NotStorable, read_strictly
 from replan.run.access.callers import Caller
 from replan.run.access.use_cases import UseCases
@@ -208,6 +210,22 @@ async def unless_leaving(shared: Shared, waiting: Coroutine[Any, Any, T]) -> T:
 def shown(view: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """The view as the answer."""
     return answer(view.__pydantic_serializer__.to_json(view), status, headers)
+
+
+async def shown_beside(view: BaseModel, *heavy: Any) -> Response:
+    """The same of a view in which these may be large: then it is written piece by piece, and the event loop goes on meanwhile."""
+    if weight(heavy, _READ_BESIDE) <= _READ_BESIDE:
+        return shown(view)
+    return answer(await beside(_in_pieces, view))
+
+
+def _in_pieces(view: BaseModel) -> bytes:
+    _, parts = in_pieces(view.model_dump(), _piece)
+    return b"".join(parts)
+
+
+def _piece(piece: Any, _: int) -> tuple[Any, bytes]:
+    return piece, to_json(piece, inf_nan_mode="constants")
 
 
 def listed(views: Any, status: int = 200) -> Response:

@@ -160,9 +160,18 @@ class Following:
                 if first not in {one.waiting_for.id for one in await self._waits()}:
                     return
 
-        gone = asyncio.get_running_loop().create_task(answered_elsewhere())
+        loop = asyncio.get_running_loop()
+        gone, beating = loop.create_task(answered_elsewhere()), loop.create_task(self._beat())
         try:
             await self._asker.ask(waiting, gone)
         finally:
             gone.cancel()
-            await asyncio.wait({gone})
+            beating.cancel()
+            await asyncio.wait({gone, beating})
+
+    async def _beat(self) -> None:
+        """Tell whoever called, while a person has a form before them, that they are still waited for: many clients give up on a call
+        of which they hear nothing for a minute."""
+        while True:
+            await asyncio.sleep(self._here.pace.beat_secs)
+            await self._tell(*self._story.still("waiting for a person"))

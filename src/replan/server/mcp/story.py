@@ -50,6 +50,13 @@ class Story:
             return None
         if kind in _DONE and event["seq"] > self._seen and self._done < self._total:
             self._done += 1
+        return self._now(words)
+
+    def still(self, words: str) -> tuple[float, float | None, str]:
+        """The same where nothing has happened: a sign of life."""
+        return self._now(words)
+
+    def _now(self, words: str) -> tuple[float, float | None, str]:
         self._told = round(max(float(self._done), self._told + _LEAST), 3)
         total = float(self._total) if self._total >= self._told else None
         counted = (

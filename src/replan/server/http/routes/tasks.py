@@ -26,6 +26,7 @@ from replan.server.http.calls import (
     credentials_of,
     listed,
     shown,
+    shown_beside,
     unless_leaving,
 )
 from replan.server.http.openapi import problems
@@ -103,7 +104,7 @@ async def result(
 ) -> Response:
     """What a task has come to. Not done yet: 409 with its status, also after so many seconds."""
     if not wait:
-        return shown(await call.cases.result(call.caller, task_id))
+        return await _whole(await call.cases.result(call.caller, task_id))
     shared, credentials = call.shared, credentials_of(call)
     with shared.holding.place(call.caller):
         waiting = call.cases.result(call.caller, task_id, wait_secs=wait)
@@ -111,7 +112,11 @@ async def result(
             found = await unless_leaving(shared, shared.staying.unless_gone(credentials, waiting))
         finally:  # a key may have been revoked meanwhile
             await shared.authenticate(credentials)
-    return shown(found)
+    return await _whole(found)
+
+
+async def _whole(found: TaskResult) -> Response:
+    return await shown_beside(found, found.final_output, *[step.output for step in found.steps])
 
 
 @router.get("/tasks/{task_id}/plans", response_model=list[PlanView], responses=problems(task=True))
