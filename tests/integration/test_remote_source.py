@@ -232,8 +232,13 @@ async def test_where_none_lists_the_one_that_is_there_says_why() -> None:
         source = RemoteSource(["http://127.0.0.1:1", *serving.urls], token="another")
         with pytest.raises(ToolCallError) as caught:
             await source.tools()
-        await source.aclose()
+        catalog = Catalog([source])
+        await catalog.open()
+        (problem,) = catalog.problems
+        await catalog.aclose()
     assert caught.value.status == 401
+    for told in (caught.value, problem):
+        assert str(told).count("APP_TOOL_SERVICE_TOKEN") == 1
 
 
 async def test_endpoints_without_a_shared_memory_make_no_promise_of_keys(tmp_path: Path) -> None:

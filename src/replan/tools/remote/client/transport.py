@@ -24,9 +24,9 @@ class TransportFailure(ToolCallError):
     """The service did not get the call, turned it away, or got lost: no word of the tool itself."""
 
     def __init__(self, message: str = "", **known: Any) -> None:
-        super().__init__(
-            f"{message}{_WHERE_THE_TOKEN_IS}" if known.get("status") == 401 else message, **known
-        )
+        # Once, however often the failure is raised anew in other words.
+        lacks = known.get("status") == 401 and not message.endswith(_WHERE_THE_TOKEN_IS)
+        super().__init__(f"{message}{_WHERE_THE_TOKEN_IS}" if lacks else message, **known)
 
 
 _WHERE_THE_TOKEN_IS = " (a service that wants one is set in config.toml: [tool_service] endpoint and token, or APP_TOOL_SERVICE_TOKEN)"
