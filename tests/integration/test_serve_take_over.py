@@ -23,7 +23,11 @@ def test_the_tasks_of_a_service_that_was_killed_go_on_in_one_of_the_others(
     with ExitStack() as stack:
         first, second, _ = [stack.enter_context(serving(tmp_path, *db, env=soon)) for _ in range(3)]
         steps = plan(step("a", "until", name="go"), step("b", "weather", "a", city="Bern"))
+        timed = plan(step("a", "wait_for_time", seconds=4), step("b", "weather", "a", city="Bern"))
         with first.client() as client:
+            assert client.post("/tasks", json={**timed, "task_id": "t0"}).status_code == 202
+            with client.stream("GET", "/tasks/t0/events") as told:
+                assert any("task_waiting" in line for line in told.iter_lines())
             for task_id in ("t1", "t2"):
                 body = {**steps, "task_id": task_id}
                 assert client.post("/tasks", json=body).status_code == 202
@@ -34,7 +38,7 @@ def test_the_tasks_of_a_service_that_was_killed_go_on_in_one_of_the_others(
         first.end(signal.SIGKILL)
         second.let_go()
         with second.client() as client:
-            for task_id in ("t1", "t2"):
+            for task_id in ("t0", "t1", "t2"):
                 done = client.get(f"/tasks/{task_id}/result", params={"wait": 25})
                 assert (done.status_code, done.json()["status"]) == (200, "succeeded"), done.text
                 page = client.get(

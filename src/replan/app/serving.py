@@ -23,6 +23,7 @@ from replan.errors import InputError, ReplanError, SecretsMissing, TaskEnded, Ta
 from replan.ports import TaskSummary
 from replan.run.access.ports import Load
 from replan.run.access.requests import SubmitOptions, SubmitRequest
+from replan.run.service.asleep import due_by_itself
 from replan.run.service.forking import Forking
 from replan.run.service.submission import Submission
 
@@ -53,6 +54,10 @@ class Serving:
         )
         self._seen: set[str] = set()
         """Tasks that nobody had at the last look."""
+        self._waits: dict[str, tuple[int, float | None]] = {}
+        """Of each that waits, as its log was: when it goes on by itself."""
+        self._told: dict[str, str] = {}
+        """Why tasks that are looked at again and again do not go on here: it is said once."""
 
     async def request(self, wanted: SubmitRequest, *, tenant: str, by: str) -> Submission:
         options = wanted.options
@@ -166,10 +171,26 @@ class Serving:
 
     async def take_over(self) -> int:
         """Drive on what another process has left in the midst, or before it was begun: it is gone. The claim says which of several services
-        that look does so. What was let go of, by a person or by a service that was stopped, is left to whoever resumes it, or to a start."""
+        that look does so. What was let go of, by a person or by a service that was stopped, is left to whoever resumes it, or to a start. So
+        is what waits, until its time has come: whoever slept on it would have it by now."""
         left = {one.task_id async for one in self._unfinished(_DRIVEN) if await self._is_left(one)}
+        driving = self._running.engine.driving
+        waiting = [one async for one in self._unfinished(("waiting",)) if driving(one.task_id) is None]
+        self._waits = {one.task_id: await self._goes_on(one) for one in waiting}
+        now = self._running.service.parts.clock.now()
+        left |= {task_id for task_id, (_, until) in self._waits.items() if until is not None and until < now}
         due, self._seen = left & self._seen, left
         return sum([await self._taken(task_id) for task_id in sorted(due)])
+
+    async def _goes_on(self, summary: TaskSummary) -> tuple[int, float | None]:
+        """When it does so by itself, with how far its log was read."""
+        task_id, seq = summary.task_id, summary.last_seq
+        known = self._waits.get(task_id)
+        if known is not None and known[0] == seq:
+            return known
+        with contextlib.suppress(TaskNotFound):
+            return seq, await due_by_itself(task_id, self._running.service.parts, seq)
+        return seq, None
 
     async def _is_left(self, summary: TaskSummary) -> bool:
         task_id = summary.task_id
@@ -205,9 +226,12 @@ class Serving:
         except (TaskHeld, TaskEnded, TaskNotFound):
             return False
         except ReplanError as error:
-            log.warning("task %s stays as it is: %s", task_id, one_line(str(error)))
+            if self._told.get(task_id) != (why := one_line(str(error))):
+                log.warning("task %s stays as it is: %s", task_id, why)
+                self._told[task_id] = why
             self._keeping_up.lost(task_id, error)
             return False
+        self._told.pop(task_id, None)
         return True
 
 

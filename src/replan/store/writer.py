@@ -308,7 +308,9 @@ def translate(error: BaseException, path: Path) -> BaseException:
     text = str(error)
     code = getattr(error, "sqlite_errorname", "")
     if code in _FULL:
-        return StoreFull(f"the database {path} cannot grow ({text}): free some space, then resume the task")
+        return StoreFull(
+            f"the database {path} cannot grow ({text}): free some space, then resume the task, or hand it in again if it is not there"
+        )
     match code.split("_")[1:2]:
         case ["BUSY" | "LOCKED"]:
             return StoreBusy(f"the database {path} is locked by another process; try again when it is done")

@@ -97,7 +97,7 @@ def translated(error: BaseException, shown: str) -> BaseException:
     text = _said(error)
     if code == "53100":
         return StoreFull(
-            f"the disk of the database {shown} is full ({text}): free some space, then resume the task"
+            f"the disk of the database {shown} is full ({text}): free some space, then resume the task, or hand it in again if it is not there"
         )
     if code == "25006":
         return StoreUnusable(
