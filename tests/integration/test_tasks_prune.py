@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 
 from replan import Replan, tool
 from replan.config import Settings
-from replan.core.events import ForkMade, StepReady, TaskCompleted, TaskForked, TaskSubmitted
+from replan.core.events import (
+    AnyEvent,
+    ForkMade,
+    StepReady,
+    TaskCompleted,
+    TaskForked,
+    TaskLeft,
+    TaskStarted,
+    TaskSubmitted,
+    TaskWaiting,
+)
 from replan.errors import TaskNotFound
 from replan.ports import NewArtifact
 from replan.run.service.pruning import prune, tidy
@@ -266,4 +276,50 @@ async def test_what_stays_can_be_read_whole_whatever_was_removed(
             assert await store.artifact(f"t{n}", "a") == b"abc"[letter : letter + 1] * 5_000
             assert not ends or days == 1.0 or f"t{n}" in found.shared
     assert await store.sweep() == 0
+    await store.aclose()
+
+
+STANDS: dict[str, list[AnyEvent]] = {
+    "queued": [],
+    "in the midst": [TaskStarted(driver="gone"), StepReady(step_id="s")],
+    "for a person": [TaskStarted(driver="d"), TaskWaiting(reason="a yes", approvals=("a1",))],
+    "for a time": [TaskStarted(driver="d"), TaskWaiting(reason="time", until=NOW - 35 * DAY)],
+    "for a callback": [TaskStarted(driver="d"), TaskWaiting(reason="a word", callbacks=("cb_x",))],
+    "paused": [TaskStarted(driver="d"), TaskWaiting(reason="a pause", paused=True)],
+    "for a key": [TaskStarted(driver="d"), TaskWaiting(reason="key", until_resumed=True, because="key")],
+    "left": [TaskStarted(driver="d"), TaskLeft(driver="d")],
+}
+"""What a task that has not ended stands at, by its events."""
+
+
+@pytest.mark.parametrize("held", [False, True])
+async def test_nothing_that_has_not_ended_goes_by_its_age_nor_what_it_rests_on(
+    opener: Callable[[], Any], held: bool
+) -> None:
+    store, ts = opener(), NOW - 40 * DAY
+    for n, (name, events) in enumerate(STANDS.items()):
+        await task(store, f"of {name}", 50, output=b"shared")  # has ended, and a fork rests on it
+        await store.create(name, TaskSubmitted(description=name), ts)
+        fork = TaskForked(origin=f"of {name}", at=2, root=f"of {name}")
+        await store.fork(f"fork {name}", fork, ForkMade(fork=f"fork {name}", at=2), ts)
+        for task_id in (name, f"fork {name}"):
+            claim = await store.claim(task_id)
+            if events:
+                kept = [NewArtifact("b", bytes([n]) * 5_000)]
+                await store.append(claim, events, ts=ts, round=1, artifacts=kept)
+            if not held:
+                await store.release(claim)
+    await task(store, "old", 40, output=b"shared")
+    await task(store, "of old", 60)
+    await task(store, "fork old", 45, fork_of="of old")
+    await task(store, "new", 2)
+    assert await tidy(store, 30, NOW, every_secs=0)
+    left = await ids(store)
+    assert sorted(left) == sorted(
+        [*STANDS, *(f"fork {name}" for name in STANDS), *(f"of {name}" for name in STANDS), "new"]
+    )
+    for n, (name, events) in enumerate(STANDS.items()):
+        assert await store.artifact(f"fork {name}", "a") == b"shared"
+        if events:
+            assert await store.artifact(name, "b") == bytes([n]) * 5_000
     await store.aclose()
