@@ -16,6 +16,7 @@ from replan.app.keeping_up import KeepingUp
 from replan.app.running import Running
 from replan.config import Settings
 from replan.core.begun import Begun
+from replan.core.events import TaskWaiting
 from replan.core.limits.policy import Policy, stricter_approval
 from replan.core.state.task import ENDED, TaskStatus
 from replan.core.words import one_line
@@ -23,7 +24,7 @@ from replan.errors import InputError, ReplanError, SecretsMissing, TaskEnded, Ta
 from replan.ports import TaskSummary
 from replan.run.access.ports import Load
 from replan.run.access.requests import SubmitOptions, SubmitRequest
-from replan.run.service.asleep import due_by_itself
+from replan.run.service.asleep import MOST_BACK
 from replan.run.service.forking import Forking
 from replan.run.service.submission import Submission
 
@@ -34,6 +35,7 @@ _UNFINISHED = tuple(status for status in get_args(TaskStatus) if status not in E
 _DRIVEN = tuple(status for status in _UNFINISHED if status != "waiting")
 _LOOK = 1 / 3
 """Of `takeover_secs`: a task is taken over at the second look that finds it left."""
+_PAGE = 200
 _LIMITS = ("max_llm_calls", "max_tokens", "max_cost_usd", "max_tool_calls", "max_rounds")
 
 
@@ -176,21 +178,29 @@ class Serving:
         left = {one.task_id async for one in self._unfinished(_DRIVEN) if await self._is_left(one)}
         driving = self._running.engine.driving
         waiting = [one async for one in self._unfinished(("waiting",)) if driving(one.task_id) is None]
-        self._waits = {one.task_id: await self._goes_on(one) for one in waiting}
+        self._waits = await self._due(waiting)
         now = self._running.service.parts.clock.now()
         left |= {task_id for task_id, (_, until) in self._waits.items() if until is not None and until < now}
         due, self._seen = left & self._seen, left
         return sum([await self._taken(task_id) for task_id in sorted(due)])
 
-    async def _goes_on(self, summary: TaskSummary) -> tuple[int, float | None]:
-        """When it does so by itself, with how far its log was read."""
-        task_id, seq = summary.task_id, summary.last_seq
-        known = self._waits.get(task_id)
-        if known is not None and known[0] == seq:
-            return known
-        with contextlib.suppress(TaskNotFound):
-            return seq, await due_by_itself(task_id, self._running.service.parts, seq)
-        return seq, None
+    async def _due(self, waiting: Sequence[TaskSummary]) -> dict[str, tuple[int, float | None]]:
+        """When each goes on by itself, with how far its log was read: read once, however often it is asked."""
+        found, unread = dict[str, tuple[int, float | None]](), dict[str, TaskSummary]()
+        for one in waiting:
+            known = self._waits.get(one.task_id)
+            if known is not None and known[0] == one.last_seq:
+                found[one.task_id] = known
+            else:
+                unread[one.task_id] = one
+        store, names = self._running.service.parts.store, list(unread)
+        for first in range(0, len(names), _PAGE):
+            after = {name: max(0, unread[name].last_seq - MOST_BACK) for name in names[first : first + _PAGE]}
+            read = await store.picked(after, ["task_waiting"])
+            for name in after:
+                said = [one.event for one in read.get(name, ()) if isinstance(one.event, TaskWaiting)]
+                found[name] = (unread[name].last_seq, said[-1].by_itself if said else None)
+        return found
 
     async def _is_left(self, summary: TaskSummary) -> bool:
         task_id = summary.task_id
@@ -209,7 +219,7 @@ class Serving:
         store, before = self._running.service.parts.store, None
         while not self._running.by_workers:
             try:
-                page = await store.list_tasks(status=statuses, limit=200, before=before)
+                page = await store.list_tasks(status=statuses, limit=_PAGE, before=before)
             except TaskNotFound:  # deleted meanwhile: anew, and what is driven by now is passed over
                 before = None
                 continue

@@ -45,11 +45,11 @@ async def until_it_goes_on(state: State, parts: Parts) -> bool:
 
 async def due_by_itself(task_id: str, parts: Parts, last_seq: int) -> float | None:
     """Until when a task that nobody drives waits, if it then goes on by itself; None: it waits for people alone."""
-    for record in reversed(await parts.store.read(task_id, max(0, last_seq - _MOST_BACK))):
+    for record in reversed(await parts.store.read(task_id, max(0, last_seq - MOST_BACK))):
         if isinstance(record.event, TaskWaiting):
             return record.event.by_itself
     return None
 
 
-_MOST_BACK = 50
+MOST_BACK = 50
 """Events after the one that says what a task waits for: people may have spoken since."""
