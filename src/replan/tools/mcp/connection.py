@@ -253,6 +253,7 @@ class Connection:
         EXCHANGE.set(exchange)
 
         async def progressed(progress: float, total: float | None, message: str | None) -> None:
+            exchange.begun = True
             if call.report is not None and not exchange.over:
                 call.report(Progress(message or "", progress, total))
 
@@ -284,6 +285,15 @@ class Connection:
             raise ToolCallError(text, kind="timeout", happened="unknown")
         if is_gone(found):
             self.retire()
+        if exchange.begun and found.happened != "unknown":
+            # Not the word of the tool, which is a result; and no refusal of a call that was taken.
+            found = ToolCallError(
+                str(found),
+                kind=found.kind,
+                happened="unknown",
+                status=found.status,
+                retry_after=found.retry_after,
+            )
         if found.kind == "connection_lost" and self._process is not None:
             how = self._process.obituary()
             found = ToolCallError(

@@ -22,6 +22,8 @@ class Exchange:
 
     def __init__(self, call: ToolCall | None = None) -> None:
         self.call = call
+        self.begun = False
+        """The server has told of its progress, or asked something: it has taken the call, and its tool is at work."""
         self.sent_to: list[str] = []
         """The addresses that it was posted to: a redirect may lead on, and never back."""
         loop = asyncio.get_running_loop()
@@ -39,6 +41,7 @@ class Exchange:
 
     async def ask(self, question: Question) -> JsonObject | None:
         """What a person answers; None when nobody does, or the call ends first."""
+        self.begun = True
         if self.call is None or self.call.ask is None or self.over:
             return None
         asking = asyncio.ensure_future(self.call.ask(question))

@@ -243,11 +243,13 @@ class GrpcTransport:
         if code in (codes.UNAVAILABLE, codes.CANCELLED, codes.UNKNOWN):
             text = f"the connection to {url} was lost: {words}"
             return TransportFailure(text, kind="connection_lost", happened="unknown")
+        # Handlers end a call with whatever status they like, that of somebody whom they have asked themselves among them: only our
+        # own detail says that a call was not admitted.
         if code is codes.UNIMPLEMENTED:
             text = f"{url} offers no {what} of replan.tools.v1: {words}"
-            return TransportFailure(text, kind="http", happened="no", status=404)
+            return TransportFailure(text, kind="http", happened="unknown", status=404)
         if code is codes.UNAUTHENTICATED:
-            return TransportFailure(f"{url}: {words}", kind="http", happened="no", status=401)
+            return TransportFailure(f"{url}: {words}", kind="http", happened="unknown", status=401)
         if code is codes.INTERNAL and "deserializing" in words:
             text = f"{url} answered for {what!r} with what is not a message of the protocol"
             return ToolCallError(text, kind="output", happened="unknown")
