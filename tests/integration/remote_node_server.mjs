@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 const FAULTS = new Set((process.env.FAULTS ?? "").split(","));
 const TOKEN = process.env.TEST_TOKEN ?? "";
 const STORE = randomBytes(8).toString("hex");
+const FIELDS = new Set(["tool", "parameters", "key", "key_store", "task_id", "step_id", "attempt", "call_id", "deadline_secs"]);
 const counts = new Map();
 const cancelled = new Set();
 const calls = new Map(); // key -> {content, promise, answer, waiters, abort}
@@ -97,11 +98,15 @@ function admit(body) {
   if (call && call.content !== content && !FAULTS.has("content"))
     throw new Refusal(422, "parameter", "the key was used for another call");
   if (call && FAULTS.has("join") && !call.ended) call = undefined;
+  if (call?.inDoubt && !FAULTS.has("in doubt"))
+    return { promise: Promise.resolve({ error: { kind: "in_doubt", message: "its end is not known", happened: "unknown" } }),
+      controller: call.controller, listeners: new Set(), waiters: 0, ended: true };
   if (!call) {
     call = { content, waiters: 0, listeners: new Set(), ended: false };
     Object.assign(call, start(tool, body, call.listeners));
     call.promise.then((answer) => {
       call.ended = true;
+      if (answer.error?.happened === "unknown") call.inDoubt = true;
       if (keyed && answer.error?.happened === "no" && !FAULTS.has("freed")) calls.delete(body.key);
     });
     if (keyed) calls.set(body.key, call);
@@ -113,6 +118,7 @@ let running = 0;
 let queue = Promise.resolve();
 
 async function takeUp(request, response, body) {
+  if (running >= 30) throw new Refusal(429, "unavailable", "busy");
   if (FAULTS.has("too many") && running >= 1) throw new Refusal(429, "unavailable", "too many calls at once");
   running += 1;
   try {
@@ -124,6 +130,9 @@ async function takeUp(request, response, body) {
 async function execute(request, response, body) {
   if (typeof body !== "object" || Array.isArray(body) || typeof body.tool !== "string")
     throw new Refusal(400, "parameter", "`tool` is missing");
+  if (!FAULTS.has("fields"))
+    for (const each of Object.keys(body))
+      if (!FIELDS.has(each)) throw new Refusal(400, "parameter", `there is no field ${each}`);
   body.parameters ??= {};
   const call = admit(body);
   const streaming = (request.headers.accept ?? "").includes("application/x-ndjson") || FAULTS.has("plain");
@@ -155,6 +164,7 @@ async function execute(request, response, body) {
   clearTimeout(timer);
   byCallId.delete(body.call_id);
   leave();
+  if (FAULTS.has("outcome twice") && streaming) line(answer);
   response.end(write(answer) + "\n");
 }
 
@@ -177,6 +187,7 @@ async function route(request, response) {
   if (pathname === "/healthz" && !FAULTS.has("health")) { response.end('{"status":"ok"}'); return; }
   if (TOKEN && !FAULTS.has("token") && request.headers.authorization !== `Bearer ${TOKEN}`)
     throw new Refusal(401, "http", "a bearer token is missing or wrong");
+  if (!TOKEN && !FAULTS.has("origin") && request.headers.origin) throw new Refusal(403, "http", "no web pages");
   if (pathname === "/v1/tools") { listing(request, response); return; }
   const parts = [];
   for await (const part of request) parts.push(part);
@@ -193,7 +204,9 @@ const server = http.createServer((request, response) => {
     if (response.headersSent) { response.destroy(); return; }
     const status = error.status ?? 500;
     const told = { kind: error.kind ?? "http", message: error.message, happened: status < 500 ? "no" : "unknown", status };
-    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify({ error: told }));
+    const shown = (status === 422 && FAULTS.has("422")) ? 500 : (status === 401 && FAULTS.has("401")) ? 200 : status;
+    const away = (status === 429 || status === 503) && !FAULTS.has("away") ? { "retry-after": "1" } : {};
+    response.writeHead(shown, { "content-type": "application/json", ...away }).end(JSON.stringify({ error: told }));
   });
 });
 server.listen(0, "127.0.0.1", () => console.log(server.address().port));

@@ -36,11 +36,9 @@ FAULTS: tuple[dict[str, str], ...] = (
         "unknown tool": "an unknown tool",
     },
     {
-        "parameters": "wrong parameters",
         "store": "another memory of keys",
         "content": "a key used for another call",
         "freed": "frees its key",
-        "deadline": "a call ends at its deadline",
         "cancel all": "leaves the other",
     },
     {
@@ -54,8 +52,18 @@ FAULTS: tuple[dict[str, str], ...] = (
         "plain": "application/json gets the outcome alone",
         "malformed": "not a request is refused with 400",
         "nowhere": "an unknown path",
-        "token": "without the token",
     },
+    {
+        "422": "the status of its kind",
+        "fields": "a field that there is not",
+        "outcome twice": "one outcome",
+        "away": "when to come again",
+        "in doubt": "whose end is not known",
+    },
+    {"401": "a missing or wrong token"},
+    {"token": "without the token"},
+    {"parameters": "wrong parameters"},
+    {"deadline": "a call ends at its deadline"},
     {"words": "keeps its words"},
     {"happened": "keeps its words"},
     {"one by one": "calls run side by side"},
@@ -68,13 +76,13 @@ FAULTS: tuple[dict[str, str], ...] = (
 
 
 @contextlib.asynccontextmanager
-async def node(*faults: str) -> AsyncIterator[str]:
+async def node(*faults: str, token: str = TOKEN) -> AsyncIterator[str]:
     assert NODE is not None
     process = await asyncio.create_subprocess_exec(
         NODE,
         str(Path(__file__).with_name("remote_node_server.mjs")),
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "TEST_TOKEN": TOKEN, "FAULTS": ",".join(faults)},
+        env={**os.environ, "TEST_TOKEN": token, "FAULTS": ",".join(faults)},
     )
     assert process.stdout is not None
     try:
@@ -91,14 +99,30 @@ async def test_our_own_server_keeps_every_rule(protocol: str) -> None:
     tools = load_tools("replan.tools.remote.conformance_tools")
     async with running([tools], keys=Keys(), token=TOKEN, **ports) as serving:
         found = await check(serving.urls[0], token=TOKEN)
-    assert [each for each in found if each.verdict != "ok"] == []
-    assert len(found) >= 19
+    odd = [each for each in found if each.verdict != "ok"]
+    assert [each.verdict for each in odd] == ["skipped"] * (protocol == "http"), odd
+    assert all("Retry-After" in each.rule for each in odd), odd
+    assert len(found) >= 20
 
 
 @needs_node
 async def test_a_server_in_another_language_keeps_every_rule() -> None:
     async with node() as url:
         assert [each for each in await check(url, token=TOKEN) if each.verdict != "ok"] == []
+
+
+@needs_node
+@pytest.mark.parametrize("faults", [(), ("origin",)])
+async def test_a_server_without_a_token_takes_no_calls_of_web_pages(faults: tuple[str, ...]) -> None:
+    async with node(*faults, token="") as url:
+        found = [each for each in await check(url) if each.verdict != "ok"]
+    assert ["a web page" in each.rule for each in found] == [True] * len(faults), found
+
+
+async def test_our_own_server_turns_away_with_a_time_to_come_again() -> None:
+    tools = load_tools("replan.tools.remote.conformance_tools")
+    async with running([tools], keys=Keys(), port=0, max_calls=25) as serving:
+        assert [each for each in await check(serving.urls[0]) if each.verdict != "ok"] == []
 
 
 @needs_node

@@ -75,7 +75,7 @@ async def check(url: str, *, token: str | None = None) -> list[Finding]:
         suite = _Suite(transport, listing)
         rules = dict(suite.rules())
         if endpoint.scheme.startswith("http"):
-            rules |= http_rules(endpoint, Broken)
+            rules |= http_rules(endpoint, Broken, Skipped)
         if token:
             rules["a call without the token is refused (401, UNAUTHENTICATED)"] = lambda: _no_token(url)
         return [await _finding(rule, trial) for rule, trial in rules.items()]
@@ -132,6 +132,7 @@ class _Suite:
             "a key used for another call is refused": self._other_content,
             "a call that counts on another memory of keys is refused, and not made": self._other_store,
             "a call that failed without an effect frees its key": self._freed,
+            "the key of a call whose end is not known is in doubt, and the call not made again": self._in_doubt,
             "a call ends at its deadline": self._deadline,
             "cancel reaches the tool": self._cancel,
             "cancel of one of two with the same key leaves the other": self._cancel_one,
@@ -235,6 +236,18 @@ class _Suite:
             error = await self._error("fail", {"message": message}, key=key)
             _expect((error.kind, error.happened) == ("tool", "no"), _told(error))
             _expect(message in str(error), f"the message was {str(error)!r:.200}")
+
+    async def _in_doubt(self) -> None:
+        key, name = self._key(), _name()
+        parameters = {"name": name, "wait_ms": 4_000}
+        error = await self._error("count", parameters, key=key, deadline_secs=0.3)
+        _expect((error.kind, error.happened) == ("timeout", "unknown"), _told(error))
+        until = asyncio.get_running_loop().time() + PATIENCE_SECS / 2
+        while error.kind != "in_doubt":  # for a moment it may be joined still
+            error = await self._error("count", parameters, key=key, deadline_secs=1.0)
+            _expect(error.happened == "unknown", _told(error))
+            _expect(asyncio.get_running_loop().time() < until, f"it was not `in_doubt`: {_told(error)}")
+        await self._expect_count(name, 1)
 
     async def _deadline(self) -> None:
         name = _name()
