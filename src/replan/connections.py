@@ -15,13 +15,12 @@ import ssl
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 import httpx2
 
-from replan.core.hosts import is_loopback
+from replan.core.hosts import is_loopback, url_parts
 from replan.errors import InputError
 
 
@@ -40,7 +39,7 @@ class Transport(httpx2.AsyncHTTPTransport):
         except (ImportError, ValueError) as error:
             if proxy is None:
                 raise
-            where = urlsplit(url).hostname
+            where = url_parts(url).hostname
             reason = (
                 str(error) if isinstance(error, ImportError) else "its URL has to be http, https or socks5"
             )
@@ -82,7 +81,7 @@ def trusted(url: str) -> ssl.SSLContext:
     try:
         return certificates()
     except OSError as error:
-        if urlsplit(url).scheme == "http":
+        if url_parts(url).scheme == "http":
             return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         named = [f"{name}={os.environ[name]}" for name in _NAMED_CERTIFICATES if os.environ.get(name)]
         raise InputError(
@@ -96,7 +95,7 @@ def proxy_to(url: str) -> str | None:
 
     Nothing on this machine is asked through a proxy.
     """
-    parts = urlsplit(url)
+    parts = url_parts(url)
     if not parts.hostname or is_loopback(parts.hostname) or proxy_bypass(parts.hostname):
         return None
     named = getproxies()

@@ -15,8 +15,9 @@ from pydantic import SecretStr
 
 from replan.client.problems import MOST_BYTES, error_of, retry_after
 from replan.core.data.strict_json import NotStorable, write_strictly
-from replan.core.hosts import is_loopback
+from replan.core.hosts import is_loopback, url_parts
 from replan.core.ids import task_id_problem
+from replan.core.secrets import url_without_secrets
 from replan.errors import InputError, ReplanError, ServiceError, ServiceUnreachable, TaskNotFound
 from replan.run.session.given import read_source
 
@@ -69,13 +70,15 @@ def address_of(url: str | None) -> str:
     given = url if url is not None else os.environ.get("REPLAN_SERVER", "")
     if not given:
         raise InputError("which service? Give its address, http://HOST:PORT, or set REPLAN_SERVER")
-    parts = urlsplit(given)
+    parts = url_parts(given)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"{given!r:.200} is no address of a service: write http://HOST:PORT")
+        raise InputError(
+            f"{url_without_secrets(given)!r:.200} is no address of a service: write http://HOST:PORT"
+        )
     if parts.username or parts.password:
         raise InputError("the address of a service holds no key: give it as api_key, or in REPLAN_API_KEY")
     if parts.query or parts.fragment:
-        raise InputError(f"{given!r:.200}: the address of a service ends with its path")
+        raise InputError(f"{url_without_secrets(given)!r:.200}: the address of a service ends with its path")
     path = parts.path.rstrip("/")
     return f"{parts.scheme}://{parts.netloc}{path if path.endswith(ROOT) else path + ROOT}"
 

@@ -1,8 +1,17 @@
-"""What a host's name says of where it is."""
+"""The parts of addresses, and what a host's name says of where it is."""
 
 from __future__ import annotations
 
 import ipaddress
+from urllib.parse import SplitResult, urlsplit
+
+
+def url_parts(url: str) -> SplitResult:
+    """The parts of an address; of what is none at all (`http://[::1/x`) they are empty, and so refused by whoever wants a scheme and a host."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
 
 
 def is_loopback(host: str) -> bool:

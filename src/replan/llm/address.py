@@ -7,7 +7,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from replan.core.hosts import is_loopback
+from replan.core.hosts import is_loopback, url_parts
 from replan.core.secrets import url_without_secrets, usable_key
 from replan.errors import ConfigError, InputError, ModelUnavailable
 from replan.llm.faults import AnswerTooLarge, EndpointError, unreachable, wrong_key
@@ -21,7 +21,7 @@ def base_url(endpoint: str) -> str:
     text = endpoint.strip()
     if "://" not in text:
         text = f"http://{text}"
-    parts = urlsplit(text)
+    parts = url_parts(text)
     try:
         port_ok = parts.port is None or parts.port > 0
     except ValueError:
@@ -45,7 +45,7 @@ def is_grpc(endpoint: str) -> bool:
 def over_grpc(endpoint: str) -> str:
     """The address of a model service, its scheme as gRPC has it: `host:port`, `http://…` and `grpc://…` are one."""
     text = re.sub(r"^http(s?)://", r"grpc\1://", endpoint.strip(), flags=re.IGNORECASE)
-    parts = urlsplit(text if "://" in text else f"grpc://{text}")
+    parts = url_parts(text if "://" in text else f"grpc://{text}")
     try:
         port = parts.port
     except ValueError:

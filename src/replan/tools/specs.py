@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from replan.core.hosts import url_parts
 from replan.errors import InputError
 from replan.ports import ToolSource
 from replan.tools.loading import PYTHON_FORMS, load_tools
@@ -101,4 +101,4 @@ def _is_openapi(path: Path) -> bool:
 
 
 def _is_mcp(url: str) -> bool:
-    return urlsplit(url).path.rstrip("/").rpartition("/")[2].lower() in ("mcp", "sse")
+    return url_parts(url).path.rstrip("/").rpartition("/")[2].lower() in ("mcp", "sse")

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from replan.core.secrets import KnownSecrets, secrets_of_headers, secrets_of_settings
+from replan.core.hosts import url_parts
+from replan.core.secrets import KnownSecrets, secrets_of_headers, secrets_of_settings, url_without_secrets
 from replan.errors import InputError
 
 _CREDENTIAL = re.compile(r"key|token|secret|passw|pwd|auth|credential|cookie", re.IGNORECASE)
@@ -117,9 +118,11 @@ def checked(server: Server, where: str = "") -> Server:
         if any("\0" in text for text in (server.command, *server.args)):
             raise InputError(f"{at}a command cannot contain a NUL character")
         return server
-    parts = urlsplit(server.url)
+    parts = url_parts(server.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"{at}{server.url!r} is not an http:// or https:// address of an MCP server")
+        raise InputError(
+            f"{at}{url_without_secrets(server.url)!r} is not an http:// or https:// address of an MCP server"
+        )
     if parts.username or parts.password:
         raise InputError(f"{at}put the password into a header, not into the address of {parts.hostname}")
     for name, value in server.headers.items():
@@ -128,7 +131,7 @@ def checked(server: Server, where: str = "") -> Server:
     if server.oauth and server.oauth.client_secret:
         if not server.oauth.client_id or not server.oauth.issuer:
             raise InputError(f"{at}client credentials need client_id, client_secret and issuer together")
-        if urlsplit(server.oauth.issuer).scheme not in ("http", "https"):
+        if url_parts(server.oauth.issuer).scheme not in ("http", "https"):
             raise InputError(
                 f"{at}issuer is the http(s) address of the authorization server, not {server.oauth.issuer!r}"
             )
