@@ -68,8 +68,8 @@ def lists(tools: list[Any]) -> contextlib.AbstractAsyncContextManager[str]:
 
 
 @contextlib.asynccontextmanager
-async def wrong_grpc() -> AsyncIterator[str]:
-    """Lists a tool `garbage`, and answers its call with an output that is no JSON."""
+async def wrong_grpc(answer: bytes | None = None) -> AsyncIterator[str]:
+    """Lists a tool `garbage`, and answers its call with these bytes; without any with an output that is no JSON."""
 
     async def listed(request: bytes, context: object) -> bytes:
         tool = pb.Tool(id="garbage", effect="once", parameters_json=b'{"type":"object","properties":{}}')
@@ -77,7 +77,8 @@ async def wrong_grpc() -> AsyncIterator[str]:
         return bytes(answer.SerializeToString())
 
     async def execute(request: bytes, context: object) -> AsyncIterator[bytes]:
-        yield bytes(pb.ExecuteToolEvent(output_json=b"{not JSON").SerializeToString())
+        wrong = pb.ExecuteToolEvent(output_json=b"{not JSON").SerializeToString()
+        yield wrong if answer is None else answer
 
     server = grpc.aio.server()
     server.add_generic_rpc_handlers(

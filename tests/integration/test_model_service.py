@@ -233,6 +233,30 @@ async def test_other_peoples_services_may_say_when_in_plain_metadata(said: str, 
     assert getattr(caught.value, "retry_after", None) == wait
 
 
+async def test_an_answer_that_is_no_message_is_asked_for_again() -> None:
+    answers = [b"\xff\xff", pb.AnswerResponse(text='{"steps": []}').SerializeToString()]
+
+    async def answer(request: bytes, context: Any) -> bytes:
+        return answers.pop(0)
+
+    server = grpc.aio.server()
+    handler = grpc.unary_unary_rpc_method_handler(answer)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {"Answer": handler}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with asking(f"grpc://127.0.0.1:{port}", max_retries=1) as model:
+        assert (await model.ask(REQUEST)).text == '{"steps": []}'
+    await server.stop(0)
+    assert not answers
+
+
+@pytest.mark.parametrize("url", ["http://u:pw@[::1/v1", "grpc://[::1", "grpcs://u:pw@[::1"])
+def test_an_address_that_cannot_be_read_is_told(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"is no endpoint|is no model service") as caught:
+        open_model("m", endpoint=url)
+    assert "pw" not in str(caught.value)
+
+
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """A folder with `cert.pem` and `key.pem` for this machine."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from remote_wrong_servers import LIST, lists, wrong_http
+from remote_wrong_servers import LIST, lists, wrong_grpc, wrong_http
 
 from replan import File, Replan
 from replan.cli.doctor import asked
@@ -589,3 +589,20 @@ async def slowly() -> str:
     """Take a while."""
     await asyncio.sleep(0.5)
     return "done"
+
+
+@pytest.mark.parametrize("answer", [b"\xff\xff\xff", b"\x12\x05a", b""])
+async def test_what_is_no_message_leaves_it_open_what_happened(answer: bytes) -> None:
+    async with wrong_grpc(answer) as url:
+        source = RemoteSource([url], max_retries=0)
+        with pytest.raises(ToolCallError, match=r"protocol|neither") as caught:
+            await source.call(ToolCall("garbage", {}, "key"))
+        await source.aclose()
+    assert (caught.value.kind, caught.value.happened) == ("output", "unknown")
+
+
+@pytest.mark.parametrize("url", ["http://[::1/v1", "grpc://u:pw@[::1", "http://[::1]:x/"])
+def test_an_address_that_cannot_be_read_is_told_without_what_is_secret(url: str) -> None:
+    with pytest.raises(InputError, match=r"not an endpoint|not a place") as caught:
+        RemoteSource([url])
+    assert "pw" not in str(caught.value)

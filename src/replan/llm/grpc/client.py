@@ -110,9 +110,10 @@ class GrpcModel:
             ask = (await self._connected()).unary_unary(
                 f"/{SERVICE}/ListModels",
                 request_serializer=pb.ListModelsRequest.SerializeToString,
-                response_deserializer=pb.ListModelsResponse.FromString,
+                response_deserializer=bytes,
             )
-            found = await ask(pb.ListModelsRequest(), metadata=self._metadata, timeout=_CONNECT_SECS)
+            data = await ask(pb.ListModelsRequest(), metadata=self._metadata, timeout=_CONNECT_SECS)
+            found = self._message(pb.ListModelsResponse, data)
         except grpc.aio.AioRpcError as error:
             raise fault_of(self._where(), error) from error
         return [str(name) for name in found.models]
@@ -126,9 +127,10 @@ class GrpcModel:
         ask = channel.unary_unary(
             f"/{SERVICE}/Answer",
             request_serializer=pb.AnswerRequest.SerializeToString,
-            response_deserializer=pb.AnswerResponse.FromString,
+            response_deserializer=bytes,
         )
-        return await ask(self._asked(request), metadata=self._metadata, timeout=request.timeout_secs)
+        data = await ask(self._asked(request), metadata=self._metadata, timeout=request.timeout_secs)
+        return self._message(pb.AnswerResponse, data)
 
     async def _streamed(
         self,
@@ -140,11 +142,12 @@ class GrpcModel:
         ask = channel.unary_stream(
             f"/{SERVICE}/AnswerStream",
             request_serializer=pb.AnswerRequest.SerializeToString,
-            response_deserializer=pb.AnswerEvent.FromString,
+            response_deserializer=bytes,
         )
         call = ask(self._asked(request), metadata=self._metadata, timeout=request.timeout_secs)
         try:
-            async for event in call:
+            async for data in call:
+                event = self._message(pb.AnswerEvent, data)
                 if event.WhichOneof("event") == "answer":
                     return event.answer
                 coming.said(event.piece)
@@ -152,6 +155,14 @@ class GrpcModel:
         finally:
             call.cancel()
         raise self._lost("its stream ended before its answer")
+
+    def _message(self, kind: Any, data: bytes) -> Any:
+        """Read here, as the library gives nothing at all for bytes that are no message, and goes on."""
+        try:
+            return kind.FromString(data)
+        except Exception as error:  # whatever the library makes of bytes that are no message
+            text = f"{self._where()} answered with what is not a message of the protocol"
+            raise EndpointError(text, transient=True) from error
 
     def _asked(self, request: ModelRequest) -> Any:
         room = request.watcher.room() if request.watcher is not None else None

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from replan.core.types import JsonObject
 from replan.core.words import in_digits
@@ -84,10 +85,13 @@ class GrpcTransport:
             ask = channel.unary_unary(
                 LIST,
                 request_serializer=pb.ListToolsRequest.SerializeToString,
-                response_deserializer=pb.ListToolsResponse.FromString,
+                response_deserializer=bytes,
             )
-            answer = await ask(
-                pb.ListToolsRequest(known_revision=known, wait_secs=wait_secs), metadata=self._metadata
+            answer = self._message(
+                pb.ListToolsResponse,
+                await ask(
+                    pb.ListToolsRequest(known_revision=known, wait_secs=wait_secs), metadata=self._metadata
+                ),
             )
         if answer.unchanged:
             return None
@@ -115,11 +119,12 @@ class GrpcTransport:
             make = channel.unary_stream(
                 EXECUTE,
                 request_serializer=pb.ExecuteToolRequest.SerializeToString,
-                response_deserializer=pb.ExecuteToolEvent.FromString,
+                response_deserializer=bytes,
             )
             call = make(message, timeout=request.deadline_secs, metadata=metadata)
             try:
-                async for event in call:
+                async for data in call:
+                    event = self._message(pb.ExecuteToolEvent, data)
                     match event.WhichOneof("event"):
                         case "progress":
                             if report is not None:
@@ -127,8 +132,8 @@ class GrpcTransport:
                         case "error":
                             raise error_from_wire(error_value(event.error))
                         case "output_json":
-                            data = event.output_json
-                            return await taken(partial(self._output, data, request.tool), len(data))
+                            output = event.output_json
+                            return await taken(partial(self._output, output, request.tool), len(output))
                         case _:
                             text = f"{self._endpoint.url} sent an event that is neither progress, output nor error"
                             raise ToolCallError(text, kind="output", happened="unknown")
@@ -142,7 +147,7 @@ class GrpcTransport:
             ask = channel.unary_unary(
                 CANCEL,
                 request_serializer=pb.CancelToolRequest.SerializeToString,
-                response_deserializer=pb.CancelToolResponse.FromString,
+                response_deserializer=bytes,
             )
             await ask(pb.CancelToolRequest(call_id=call_id), metadata=self._metadata)
 
@@ -212,6 +217,14 @@ class GrpcTransport:
     def _refused(self, reason: str) -> TransportFailure:
         text = f"cannot connect to {self._endpoint.url}: {reason}"
         return TransportFailure(text, kind="refused", happened="no")
+
+    def _message(self, kind: Any, data: bytes) -> Any:
+        """Read here, as the library gives nothing at all for bytes that are no message, and goes on."""
+        try:
+            return kind.FromString(data)
+        except DecodeError as error:
+            text = f"{self._endpoint.url} answered with what is not a message of the protocol"
+            raise ToolCallError(text, kind="output", happened="unknown") from error
 
     def _output(self, data: bytes, tool: str) -> Any:
         if len(data) > self._endpoint.max_result_bytes:

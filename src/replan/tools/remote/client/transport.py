@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from replan.core.hosts import is_loopback
-from replan.core.secrets import KnownSecrets, secrets_of_headers
-from replan.errors import InputError, ToolCallError
+from replan.core.hosts import is_loopback, url_parts
+from replan.core.secrets import KnownSecrets, secrets_of_headers, url_without_secrets
+from replan.errors import InputError, ReplanError, ToolCallError
 from replan.ports import Progress
 from replan.tools.bounds import MAX_RESULT_BYTES
 from replan.tools.remote.messages import Execute, Listing
@@ -74,12 +74,18 @@ class Endpoint:
 
 @contextlib.contextmanager
 def hushed(endpoint: Endpoint) -> Iterator[None]:
-    """No error leaves this with what is secret of the endpoint in its message, whoever has put it there."""
+    """Every error leaves this as one of a call, and with nothing secret of the endpoint in its message, whoever has put it there."""
     try:
         yield
     except ToolCallError as error:
         error.args = (endpoint.secrets.hide(str(error)),)
         raise
+    except ReplanError:
+        raise
+    except Exception as error:
+        # What nobody foresaw is no word of the tool: it may have come after the effect.
+        text = endpoint.secrets.hide(f"{endpoint.url}: {type(error).__name__}: {error}")
+        raise ToolCallError(text, kind="output", happened="unknown") from error
 
 
 class Hushed:
@@ -128,7 +134,7 @@ def checked_url(text: str, protocol: str) -> str:
     url = text.strip()
     if "://" not in url:
         url = f"{protocol}://{url}"
-    parts = urlsplit(url)
+    parts = url_parts(url)
     try:
         port = parts.port
     except ValueError:
@@ -138,7 +144,7 @@ def checked_url(text: str, protocol: str) -> str:
         raise InputError(f"{shown}: a URL is not a place for a password; give the token apart (token=…)")
     if parts.scheme not in SCHEMES or not parts.hostname or port == -1:
         raise InputError(
-            f"{text!r} is not an endpoint of a tool service; right is grpc://host:port, grpcs://host:port, "
+            f"{url_without_secrets(text)!r} is not an endpoint of a tool service; right is grpc://host:port, grpcs://host:port, "
             "http://host:port or https://host:port"
         )
     if parts.query or parts.fragment or (parts.scheme.startswith("grpc") and parts.path.strip("/")):
