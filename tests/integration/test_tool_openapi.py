@@ -17,7 +17,7 @@ from openapi_world import PNG, World, answers, document, operation, query
 from live_server import serving
 from replan import Replan
 from replan.core.failures.faults import classify
-from replan.errors import ConfigError, InputError, ToolCallError
+from replan.errors import ConfigError, InputError, PlanInvalid, ToolCallError
 from replan.ports import Progress, ToolCall
 from replan.tools.network.addresses import AddressRules
 from replan.tools.openapi import OpenApiSource, from_table, load
@@ -331,9 +331,8 @@ async def test_a_plan_may_refer_to_more_than_is_declared_but_where_the_schema_is
 
     live.source = OpenApiSource(document(read), server=live.url)
     async with Replan(tools=[live.source, same], db=tmp_path / "replan.db") as replan:
-        refused = await replan.run("Read", plan={"steps": steps}, evaluation="steps")
-    assert refused.failure is not None
-    assert "the output of 'one' has no 'method'; it has: path" in refused.failure.reason
+        with pytest.raises(PlanInvalid, match="the output of 'one' has no 'method'; it has: path"):
+            await replan.run("Read", plan={"steps": steps}, evaluation="steps")
     assert live.world.seen == []
     says_nothing = operation("get", "/a", "read", responses=answers(schema))
     live.source = OpenApiSource(document(says_nothing), server=live.url)
