@@ -22,7 +22,7 @@ from replan.server.giving_way import Waiting, network_of
 
 SPARE = 64
 """Beyond the limit, where there is room for no more: for those that ask for its health."""
-_AT_ONCE = 1_024
+_AT_ONCE = 4_096
 """So many may come between two looks."""
 _FILES_LEFT = 512
 """For the database, tools and models."""
