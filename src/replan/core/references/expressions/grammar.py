@@ -1,0 +1,298 @@
+"""How expressions are written: an operator-precedence grammar of one page, read into a tree.
+
+    expression  = or [ "?" expression ":" expression ]
+    or          = and  { ("||" | "or") and }
+    and         = not  { ("&&" | "and") not }
+    not         = { "!" | "not" } compared
+    compared    = sum  [ ("==" | "!=" | "<" | "<=" | ">" | ">=") sum ]
+    sum         = product { ("+" | "-") product }
+    product     = sign { ("*" | "/" | "%") sign }
+    sign        = { "-" } operand
+    operand     = number | text | "true" | "false" | "null" | "[" [ expression { "," expression } ] "]"
+                | "(" expression ")" | FUNCTION "(" [ expression { "," expression } ] ")" | reference
+
+A reference is written as in `${…}`, without braces: `step_1.output.items[*].price`. Step ids may have hyphens, so a minus sign stands
+between blanks. Operators and their order are those of the Common Expression Language; numbers are decimal, as people count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+MOST_LENGTH = 2_000
+"""Characters of an expression."""
+_MOST_DEPTH = 40
+_COMPARED = ("==", "!=", "<=", ">=", "<", ">")
+
+
+class Unreadable(Exception):
+    """It is no expression; the text says where, and what would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    value: Any
+    """A `Decimal`, a text, a truth value or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A reference: its place among those of the expression."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    name: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    operator: str
+    """`-` or `!`."""
+    of: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    operator: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    condition: Node
+    then: Node
+    otherwise: Node
+
+
+Node = Literal | Taken | Listed | Called | Signed | Paired | Chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    node: Node
+    taken: tuple[tuple[int, int], ...]
+    """Where in the text each reference stands."""
+
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?(?![\w.]))
+    | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    | (?P<name>[A-Za-z_][A-Za-z0-9_-]*)
+    | (?P<sign>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:(),\[\]])
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_PATH = re.compile(r"""\s*\.\s*(?:[A-Za-z_][A-Za-z0-9_-]*(?<!-)|\*|"(?:[^"\\]|\\.)*")""")
+_FIELD = re.compile(r"""\s*\.\s*(?:[A-Za-z_][A-Za-z0-9_]*|\*|"(?:[^"\\]|\\.)*")""")
+_IN_BRACKETS = re.compile(r"""[\[\]]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`""", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_VALUES = {"true": True, "false": False, "null": None}
+_WORDS = {"and": "&&", "or": "||", "not": "!"}
+
+
+def read(text: str, is_function: Callable[[str], bool]) -> Tree:
+    """The tree of an expression; `Unreadable` where it is none."""
+    if len(text) > MOST_LENGTH:
+        raise Unreadable(f"it has {len(text)} characters; at most {MOST_LENGTH} are allowed")
+    reader = _Reader(text, is_function)
+    node = reader.expression(0)
+    if reader.kind != "end":
+        raise Unreadable(reader.unexpected())
+    return Tree(node, tuple(reader.taken))
+
+
+class _Reader:
+    """Reads one expression from left to right, one token ahead."""
+
+    def __init__(self, text: str, is_function: Callable[[str], bool]) -> None:
+        self.text = text
+        self.taken: list[tuple[int, int]] = []
+        self.kind = self.value = ""
+        self._is_function = is_function
+        self._at = self._from = 0
+        self._next()
+
+    # ── tokens ──
+
+    def _next(self) -> None:
+        found = _TOKEN.match(self.text, self._at)
+        if found is None:
+            self._from = len(self.text) - len(self.text[self._at :].lstrip())
+            if self._from < len(self.text):
+                raise Unreadable(self._wrong_sign())
+            self.kind, self.value = "end", ""
+            return
+        self.kind, self._at = str(found.lastgroup), found.end()
+        self.value, self._from = found[self.kind], found.start(self.kind)
+        if self.kind == "name" and self.value in _WORDS:
+            self.kind, self.value = "sign", _WORDS[self.value]
+
+    def _wrong_sign(self) -> str:
+        rest = self.text[self._from :]
+        if rest[0] in "\"'":
+            return f"the text that begins with {rest[:20]} has no closing quote"
+        if rest[0] == "`":
+            return "backticks are for paths; a value is written as it is here: > 100"
+        if rest[0] == "=":
+            return "two values are compared with =="
+        return f"{rest[:20]!r} is not understood"
+
+    def unexpected(self) -> str:
+        """What is wrong with the token that comes next."""
+        if self.kind == "end":
+            return "it ends too early"
+        before = self.text[: self._from].rstrip()
+        between = f" after {before[-20:]!r}" if before else ""
+        return f"{self.text[self._from : self._from + 20]!r} is not expected{between}"
+
+    def _takes(self, *signs: str) -> str:
+        if self.kind != "sign" or self.value not in signs:
+            return ""
+        found = self.value
+        self._next()
+        return found
+
+    def _needs(self, sign: str) -> None:
+        if not self._takes(sign):
+            raise Unreadable(f"{sign!r} is missing: {self.unexpected()}")
+
+    # ── grammar ──
+
+    def expression(self, depth: int) -> Node:
+        if depth > _MOST_DEPTH:
+            raise Unreadable(f"it is nested deeper than {_MOST_DEPTH} levels")
+        condition = self._left_to_right(0, depth)
+        if not self._takes("?"):
+            return condition
+        then = self.expression(depth + 1)
+        self._needs(":")
+        return Chosen(condition, then, self.expression(depth + 1))
+
+    _LEVELS = (("||",), ("&&",))
+    _AFTER = (("+", "-"), ("*", "/", "%"))
+
+    def _left_to_right(self, level: int, depth: int) -> Node:
+        """`or` and `and`."""
+        if level == len(self._LEVELS):
+            return self._not(depth)
+        node = self._left_to_right(level + 1, depth)
+        while found := self._takes(*self._LEVELS[level]):
+            node = Paired(found, node, self._left_to_right(level + 1, depth))
+        return node
+
+    def _not(self, depth: int) -> Node:
+        count = 0
+        while self._takes("!"):
+            count += 1
+        node = self._compared(depth)
+        for _ in range(min(count, 2 - count % 2)):  # `!!!x` is `!x`, and `!!x` still a truth value
+            node = Signed("!", node)
+        return node
+
+    def _compared(self, depth: int) -> Node:
+        node = self._computed(0, depth)
+        if not (found := self._takes(*_COMPARED)):
+            return node
+        node = Paired(found, node, self._computed(0, depth))
+        if self.kind == "sign" and self.value in _COMPARED:
+            raise Unreadable("two comparisons in a row: put && between them")
+        return node
+
+    def _computed(self, level: int, depth: int) -> Node:
+        """Sums and products."""
+        if level == len(self._AFTER):
+            return self._sign(depth)
+        node = self._computed(level + 1, depth)
+        while found := self._takes(*self._AFTER[level]):
+            node = Paired(found, node, self._computed(level + 1, depth))
+        return node
+
+    def _sign(self, depth: int) -> Node:
+        count = 0
+        while self._takes("-"):
+            count += 1
+        node = self._operand(depth)
+        for _ in range(min(count, 2 - count % 2)):
+            node = Signed("-", node)
+        return node
+
+    def _operand(self, depth: int) -> Node:
+        if self.kind == "number":
+            node: Node = Literal(Decimal(self.value))
+        elif self.kind == "text":
+            node = Literal(_ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), self.value[1:-1]))
+        elif self.kind == "name":
+            return self._named(depth)
+        elif self._takes("("):
+            node = self.expression(depth + 1)
+            self._needs(")")
+            return node
+        elif self._takes("["):
+            return Listed(self._several("]", depth))
+        else:
+            raise Unreadable(self.unexpected())
+        self._next()
+        return node
+
+    def _several(self, closing: str, depth: int) -> tuple[Node, ...]:
+        items: list[Node] = []
+        while not self._takes(closing):
+            if items:
+                self._needs(",")
+            items.append(self.expression(depth + 1))
+        return tuple(items)
+
+    def _named(self, depth: int) -> Node:
+        name, begins = self.value, self._from
+        if name in _VALUES and self.text[self._at : self._at + 1] not in (".", "["):
+            self._next()
+            return Literal(_VALUES[name])
+        if self.text[self._at :].lstrip()[:1] == "(":
+            if not self._is_function(name):
+                raise Unreadable(f"there is no function {name!r}")
+            self._next()
+            self._needs("(")
+            return Called(name, self._several(")", depth))
+        self._at = self._end_of_path(self._at)
+        self.taken.append((begins, self._at))
+        self._next()
+        return Taken(len(self.taken) - 1)
+
+    def _end_of_path(self, at: int) -> int:
+        """Where the reference ends that begins before: fields and what stands in brackets belong to it."""
+        first = True
+        while True:
+            # after the head there may be an action or a step of a followed task, which have hyphens as heads have
+            if found := (_PATH if first else _FIELD).match(self.text, at):
+                at = found.end()
+                first = found[0].strip(" .") in ("actions", "previous")
+            elif self.text[at : at + 1] == "[":
+                at = self._end_of_brackets(at)
+                first = False
+            else:
+                return at
+
+    def _end_of_brackets(self, at: int) -> int:
+        begins, depth = at, 0
+        while found := _IN_BRACKETS.search(self.text, at):
+            at = found.end()
+            depth += {"[": 1, "]": -1}.get(found[0], 0)
+            if not depth:
+                return at
+        raise Unreadable(f"the bracket at {self.text[begins : begins + 20]!r} is not closed")

@@ -1,0 +1,137 @@
+"""What an expression gives, as far as its references' kinds tell: what cannot fit is told with the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+from replan.core.references.expressions import functions
+from replan.core.references.expressions.grammar import (
+    Called,
+    Chosen,
+    Listed,
+    Literal,
+    Node,
+    Paired,
+    Signed,
+    Taken,
+)
+from replan.core.references.expressions.values import kind
+
+ANY: Final = "any"
+_OF_JSON = {
+    "integer": "number", "number": "number", "string": "text", "boolean": "truth", "null": "null", "array": "list", "object": "object",
+}  # fmt: skip
+_IN_JSON = {
+    "number": ("integer", "number"), "text": ("string",), "truth": ("boolean",), "null": ("null",), "list": ("array",),
+    "object": ("object",), "date": ("string",),
+}  # fmt: skip
+_NAMED = {
+    "number": "a number", "text": "a text", "truth": "a truth value", "null": "null", "list": "a list", "object": "an object",
+    "date": "a date", "span": "a span of time",
+}  # fmt: skip
+_ORDERED = frozenset({"number", "text", "date", "span"})
+_SUMS = {
+    ("number", "+", "number"): "number", ("number", "-", "number"): "number", ("number", "*", "number"): "number",
+    ("number", "/", "number"): "number", ("number", "%", "number"): "number", ("text", "+", "text"): "text",
+    ("date", "+", "span"): "date", ("date", "-", "span"): "date", ("span", "+", "date"): "date", ("date", "-", "date"): "span",
+    ("span", "+", "span"): "span", ("span", "-", "span"): "span", ("span", "*", "number"): "span", ("number", "*", "span"): "span",
+    ("span", "/", "number"): "span",
+}  # fmt: skip
+
+
+class Misfit(Exception):
+    """It can give nothing, whatever its references give."""
+
+
+def types_given(node: Node, types_of: Callable[[int], Collection[str] | None]) -> frozenset[str] | None:
+    """The JSON types that the expression may give; None: any. `types_of(n)`: those of its n-th reference. Raises `Misfit`."""
+
+    def taken(index: int) -> str:
+        found = types_of(index)
+        kinds = {_OF_JSON.get(one, ANY) for one in found} if found else {ANY}
+        return kinds.pop() if len(kinds) == 1 else ANY
+
+    found = _kind(node, taken)
+    if found == "span":
+        raise Misfit(
+            "a span of time is no value: days_between(a, b) and hours_between(a, b) give it as a number"
+        )
+    return None if found == ANY else frozenset(_IN_JSON[found])
+
+
+def _kind(node: Node, taken: Callable[[int], str]) -> str:
+    match node:
+        case Literal(value):
+            return {"a number": "number", "a text": "text", "a truth value": "truth"}.get(kind(value), "null")
+        case Taken(index):
+            return taken(index)
+        case Listed(items):
+            for item in items:
+                _kind(item, taken)
+            return "list"
+        case Called(name, arguments):
+            return _of_call(name, [_kind(one, taken) for one in arguments])
+        case Signed(sign, of):
+            return _needed(
+                _kind(of, taken), "number" if sign == "-" else "truth", f"what stands behind {sign}"
+            )
+        case Paired(sign, left, right):
+            return _of_pair(sign, _kind(left, taken), _kind(right, taken))
+        case Chosen(condition, then, otherwise):
+            _needed(_kind(condition, taken), "truth", "what stands before ?")
+            first, second = _kind(then, taken), _kind(otherwise, taken)
+            return first if first == second else ANY
+
+
+def _of_call(name: str, kinds: list[str]) -> str:
+    if problem := functions.wrong_count(name, len(kinds)):
+        raise Misfit(problem)
+    function = functions.FUNCTIONS[name]
+    for at, found in enumerate(kinds):
+        wanted = functions.kind_wanted(function, at)
+        if wanted != ANY:
+            _needed(found, wanted, f"{name}() takes {_NAMED[wanted]}, and what it has", "")
+    return function.gives
+
+
+def _of_pair(sign: str, left: str, right: str) -> str:
+    if sign in ("&&", "||"):
+        for one in (left, right):
+            _needed(one, "truth", f"what stands beside {sign}")
+        return "truth"
+    if sign in ("==", "!="):
+        return "truth"
+    if sign in ("<", "<=", ">", ">="):
+        if ANY not in (left, right) and (left != right or left not in _ORDERED):
+            raise Misfit(f"{_NAMED[left]} does not compare with {_NAMED[right]}{_hint(left, right)}")
+        return "truth"
+    if ANY in (left, right):
+        known = {
+            gives
+            for (one, made, other), gives in _SUMS.items()
+            if made == sign and left in (ANY, one) and right in (ANY, other)
+        }
+        if not known:
+            raise Misfit(f"there is no {sign} with {_NAMED[left if right == ANY else right]}")
+        return known.pop() if len(known) == 1 else ANY
+    if (found := _SUMS.get((left, sign, right))) is None:
+        raise Misfit(f"{_NAMED[left]} {sign} {_NAMED[right]} is nothing{_hint(left, right)}")
+    return found
+
+
+def _needed(found: str, wanted: str, what: str, is_: str = " has to be {}, and it") -> str:
+    if found in (ANY, wanted):
+        return wanted
+    raise Misfit(f"{what}{is_.format(_NAMED[wanted])} is {_NAMED[found]}{_hint(found, wanted)}")
+
+
+def _hint(first: str, second: str) -> str:
+    kinds = {first, second}
+    if kinds == {"text", "number"}:
+        return ": a text is read as a number by number(…), and text(…) makes a text of a number"
+    if kinds in ({"text", "date"}, {"text", "span"}):
+        return ": a text is read as a date by date(…)"
+    if kinds == {"date", "number"}:
+        return ": say of what there are so many, as days(…)"
+    return ""
