@@ -247,9 +247,10 @@ class UnresolvedReference(ReplanError):
     """A reference that selects nothing in what it points to."""
 
     def __init__(self, reference: str, *, where: str, available: Sequence[str] = (), why: str = "") -> None:
+        """`where`: what it points to; empty for an expression, which cannot be worked out."""
         self.reference = reference
         self.available = tuple(available)
-        text = f"{reference} selects nothing in {where}"
+        text = f"{reference} selects nothing in {where}" if where else f"{reference} cannot be worked out"
         if why:
             text += f": {why}"
         if available:

@@ -11,9 +11,23 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from replan.core.kinds.workflow import Workflow
+from replan.core.references.conditions import expression
+from replan.core.references.expressions.grammar import literal
 from replan.core.references.meter import PathError
 from replan.core.references.paths import check_path, select
-from replan.core.references.refs import ID, Reference, changed, escape, is_plain, parse, references, whole
+from replan.core.references.refs import (
+    ID,
+    Expression,
+    Reference,
+    Segment,
+    changed,
+    escape,
+    is_plain,
+    meaning,
+    parse,
+    references,
+    whole,
+)
 from replan.core.types import JsonObject
 from replan.core.waits.tools import WAIT_FOR_CONDITION
 
@@ -118,7 +132,10 @@ def _parameters(call: JsonObject, value: Value) -> Any:
 
 
 def _condition(text: Any, value: Value) -> str:
-    return changed(str(text), lambda raw: _literal(raw, value))
+    written = str(text)
+    if expression(written) is not None:
+        return changed(written, lambda raw: _in_expression(raw, value))
+    return changed(written, lambda raw: _literal(raw, value))
 
 
 def _filled(item: Any, value: Value) -> Any:
@@ -146,15 +163,17 @@ def _is_empty(item: Any, value: Value) -> bool:
 def _text(text: str, value: Value) -> Any:
     if is_plain(text):
         return text
+    if any(isinstance(part, Expression) and slots_in(part.raw) for part in parse(text)):
+        text = _computed(text, value)
     parts = parse(text)
     refs = [slot_of(part) if isinstance(part, Reference) else None for part in parts]
     if not any(refs):
         return text
     if len(parts) == 1 and refs[0] is not None:
         return as_text(value(refs[0]))
-    wanted: list[str | Reference] = []
+    wanted: list[Segment] = []
     for part, ref in zip(parts, refs, strict=True):
-        piece: str | Reference = part
+        piece: Segment = part
         if ref is not None:
             try:
                 piece = _in_text(value(ref))
@@ -167,11 +186,38 @@ def _text(text: str, value: Value) -> Any:
     return _written(wanted)
 
 
+def _computed(text: str, value: Value) -> str:
+    """The text with the slots in its expressions filled in, as literals of those; the others stay."""
+    inside = {ref.raw for part in parse(text) if isinstance(part, Expression) for ref in part.references}
+
+    def filled(raw: str) -> str:
+        return _in_expression(raw, value) if raw in inside else raw
+
+    return changed(text, filled)
+
+
+def _in_expression(raw: str, value: Value) -> str:
+    """A slot in an expression, as a literal of it; what is no slot stays."""
+    ref = _slot(raw)
+    if ref is None:
+        return raw
+    try:
+        found = value(ref)
+    except NotGiven:
+        found = None
+    written = literal(found)
+    if written is None:
+        raise Unwritable(
+            f"slot {ref.name!r} is an object, which nothing is computed with: take a field of it"
+        )
+    return written
+
+
 def _in_text(found: Any) -> str:
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 
 
-def _written(wanted: list[str | Reference]) -> str:
+def _written(wanted: list[Segment]) -> str:
     """The text that is read as these pieces and nothing else."""
     written = "".join(escape(piece) if isinstance(piece, str) else _reference(piece) for piece in wanted)
     if [_meant(part) for part in parse(written)] != [_meant(piece) for piece in wanted]:
@@ -182,12 +228,14 @@ def _written(wanted: list[str | Reference]) -> str:
     return written
 
 
-def _reference(ref: Reference) -> str:
+def _reference(ref: Reference | Expression) -> str:
     """In the form before which a brace may stand."""
     return ref.raw if ref.raw.startswith("$") else "${" + ref.raw[2:-2].strip() + "}"
 
 
-def _meant(part: str | Reference) -> Any:
+def _meant(part: Segment) -> Any:
+    if isinstance(part, Expression):
+        return part.meaning(meaning), part.problem == ""
     return part if isinstance(part, str) else (part.head, part.action, part.path, part.problem == "")
 
 

@@ -7,10 +7,20 @@ from typing import Any
 
 from replan.core.data import schemas
 from replan.core.data.validation import Fault, faults
-from replan.core.plan.check_references import given_types
+from replan.core.plan.check_references import given_types, types_worked_out
 from replan.core.plan.index import Draft, PlannedCall, metadata_name
 from replan.core.plan.receivers import strays
-from replan.core.references.refs import Reference, has_references, is_plain, listed, references, whole
+from replan.core.references.expressions.kinds import Misfit
+from replan.core.references.refs import (
+    Expression,
+    Reference,
+    alone,
+    expressions,
+    has_references,
+    is_plain,
+    listed,
+    references,
+)
 from replan.core.references.resolve import resolve
 from replan.core.secrets import MASK
 from replan.core.types import JsonObject, Step, ToolSpec
@@ -43,21 +53,38 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
             yield f"{call.where}: {_words_of_fault(tool, error)}"
     if not call.refers:
         return
+    yield from _expression_violations(draft, call)
     if draft.secret is not None:
         for text in strays(
             tool, call.parameters, step.for_each, draft.secret, skip=_written_by_steps(draft, step, call)
         ):
             yield f"{call.where}: {text}"
     for path, text, wanted in schemas.parameter_schemas(tool.parameters, call.parameters):
-        ref = whole(text)
+        ref = alone(text)
         if ref is None or wanted is None:
             continue
-        given, needed = given_types(draft, ref), schemas.types_of(wanted)
+        try:
+            given = given_types(draft, ref) if isinstance(ref, Reference) else types_worked_out(draft, ref)
+        except Misfit:
+            continue  # said of the expression
+        needed = schemas.types_of(wanted)
         if not schemas.can_fit(given, needed):
             yield (
                 f"{call.where}: {schemas.place(path)} has to be {schemas.words_of(needed)}, "
                 f"and {ref.raw} gives {schemas.words_of(given)}{_as_text(ref, needed, given)}"
             )
+
+
+def _expression_violations(draft: Draft, call: PlannedCall) -> Iterator[str]:
+    """What is wrong with the call's expressions beside their references: how they are written, and what cannot be computed with what."""
+    for one in expressions(call.parameters):
+        if one.problem:
+            yield f"{call.where}: {one.problem}"
+            continue
+        try:
+            types_worked_out(draft, one)
+        except Misfit as error:
+            yield f"{call.where}: {one.raw}: {error}"
 
 
 def masks_written(draft: Draft, call: PlannedCall) -> list[str]:
@@ -68,10 +95,14 @@ def masks_written(draft: Draft, call: PlannedCall) -> list[str]:
     return [name for name in names if call.parameters.get(name) == MASK]
 
 
-def _as_text(ref: Reference, needed: Collection[str] | None, given: Collection[str] | None) -> str:
+def _as_text(
+    ref: Reference | Expression, needed: Collection[str] | None, given: Collection[str] | None
+) -> str:
     """How a number is written where a text is needed; empty where that is not what is wrong."""
     if not needed or "string" not in needed or not given or not {"integer", "number"}.issuperset(given):
         return ""
+    if isinstance(ref, Expression):
+        return "; text(…) makes a text of it"
     if "|" in ref.raw or not ref.raw.startswith("${"):
         return ""
     return f"; as a text it is {ref.raw[:-1]} | to_string(@)}}"
@@ -99,7 +130,7 @@ def _is_excused(draft: Draft, step: Step, error: Fault, filled: Collection[str])
     if isinstance(instance, str):
         if is_plain(instance):
             return False
-        return whole(instance) is not None or error.keyword != "type"
+        return alone(instance) is not None or error.keyword != "type"
     return error.keyword not in _OF_THE_FORM and has_references(instance)
 
 

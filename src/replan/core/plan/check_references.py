@@ -7,9 +7,17 @@ from collections.abc import Iterable, Iterator
 from replan.core.data import schemas
 from replan.core.following.referred import is_followed
 from replan.core.plan.index import Draft, metadata_name
-from replan.core.references.conditions import STATUSES, roots, unknown_statuses, waits_for_failure
-from replan.core.references.paths import PathError, chains, check_path, gives_list, select, static_steps
-from replan.core.references.refs import WORDS, Reference, is_plain, listed, whole, written_as_text
+from replan.core.references.conditions import (
+    STATUSES,
+    check_condition,
+    expression,
+    roots,
+    unknown_statuses,
+    waits_for_failure,
+)
+from replan.core.references.expressions.kinds import Misfit, types_given
+from replan.core.references.paths import PathError, chains, gives_list, select, static_steps
+from replan.core.references.refs import WORDS, Expression, Reference, is_plain, listed, whole, written_as_text
 from replan.core.types import JsonObject, Step
 from replan.core.words import some
 
@@ -61,10 +69,15 @@ def _problem(draft: Draft, step: Step, ref: Reference) -> str:
         return _second_step(draft, ref) or _path_problem(ref, draft.produced(ref))
     if is_followed(ref.head) and not _means_a_step(draft, ref):
         return draft.followed.problem(ref) or _second_step(draft, ref)
-    return (
-        f"{ref.raw}: {ref.head!r} is not a step{known_steps(draft)}; "
-        f"if it is meant as text, write it as {written_as_text(ref.raw)}"
-    )
+    return f"{ref.raw}: {ref.head!r} is not a step{known_steps(draft)}; {_no_step_hint(ref)}"
+
+
+def _no_step_hint(ref: Reference) -> str:
+    if ref.computed:
+        return "a text is written 'text'" + (
+            "; a minus sign stands between blanks" if "-" in ref.head else ""
+        )
+    return f"if it is meant as text, write it as {written_as_text(ref.raw)}"
 
 
 def _means_a_step(draft: Draft, ref: Reference) -> bool:
@@ -171,6 +184,13 @@ def given_types(draft: Draft, ref: Reference) -> frozenset[str] | None:
         return None  # said with the references
 
 
+def types_worked_out(draft: Draft, computed: Expression) -> frozenset[str] | None:
+    """The JSON types that an expression can give; None where nothing tells. `Misfit` where it can give nothing."""
+    if computed.tree is None:
+        return None
+    return types_given(computed.tree, lambda at: given_types(draft, computed.references[at]))
+
+
 # ── for_each and when ──
 
 
@@ -190,13 +210,27 @@ def _for_each(draft: Draft, step: Step) -> Iterator[str]:
         yield f"`for_each` needs a list, and {ref.raw} gives {schemas.words_of(given)}"
 
 
+def _no_truth(draft: Draft, when: str) -> str:
+    """Why an expression is no condition; empty where it is one, or none at all."""
+    computed = expression(when)
+    if computed is None:
+        return ""
+    try:
+        given = types_worked_out(draft, computed)
+    except Misfit as error:
+        return f"{computed.raw}: {error}"
+    if given is None or given == {"boolean"}:
+        return ""
+    return f"{computed.raw} gives {schemas.words_of(given)}, and a condition is true or false: compare it with something"
+
+
 def _condition(draft: Draft, step: Step) -> Iterator[str]:
     if step.when is None:
         return
-    if not is_plain(step.when):
+    if not is_plain(step.when) and expression(step.when) is None:
         yield f"`when` is a JMESPath without braces, as step_1.output.total > `0`, not {step.when!r}"
         return
-    if problem := check_path(step.when):
+    if problem := check_condition(step.when) or _no_truth(draft, step.when):
         yield f"`when`: {problem}"
         return
     if strange := unknown_statuses(step.when):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from replan.core.data import schemas
-from replan.core.references.refs import Reference, parse
+from replan.core.references.refs import parse
 from replan.core.types import ToolSpec
 
 Stands = Callable[[str], bool]
@@ -152,7 +152,7 @@ def _part(bare: str) -> str:
 
 def _without_references(text: str) -> str:
     """The text with its references left out: what they give is no placeholder."""
-    return "".join("\u0000" if isinstance(part, Reference) else part for part in parse(text))
+    return "".join(part if isinstance(part, str) else "\u0000" for part in parse(text))
 
 
 def _is_offered(text: str, schema: Any) -> bool:

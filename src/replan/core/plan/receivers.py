@@ -104,11 +104,14 @@ class _Search:
                 yield from self._written((*path, str(index)), item, receiver.item(index))
 
     def _text(self, path: tuple[str, ...], text: str, receiver: Receiver, *, alone: bool) -> Iterator[str]:
-        for ref in parse(text):
-            for real, shown in self._values(ref) if isinstance(ref, Reference) else ():
-                places = self._apart(path, real, shown, receiver) if alone else [path] * (real != shown)
-                for place in places:
-                    yield self._words(place, ref.raw if isinstance(ref, Reference) else text)
+        for part in parse(text):
+            if isinstance(part, str):
+                continue
+            for ref in (part,) if isinstance(part, Reference) else part.references:
+                for real, shown in self._values(ref):
+                    places = self._apart(path, real, shown, receiver) if alone else [path] * (real != shown)
+                    for place in places:
+                        yield self._words(place, ref.raw)
 
     def _words(self, path: tuple[str, ...], raw: str) -> str:
         tool = self._tool.id

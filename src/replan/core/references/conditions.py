@@ -8,8 +8,8 @@ from typing import Any
 from replan.core.references.evaluate import is_empty, said
 from replan.core.references.loose import as_meant
 from replan.core.references.meter import Meter
-from replan.core.references.paths import Missing, check_path, parsed, select
-from replan.core.references.refs import WORDS, Reference, gives_output, is_plain, parse
+from replan.core.references.paths import Missing, PathError, check_path, parsed, select
+from replan.core.references.refs import WORDS, Expression, alone, gives_output, is_plain, parse
 
 
 def read_condition(text: str) -> str:
@@ -18,11 +18,13 @@ def read_condition(text: str) -> str:
 
 
 def _without_braces(text: str) -> str:
-    if is_plain(text):
+    if is_plain(text) or any(isinstance(one, Expression) for one in parse(text)):
         return text.strip()
     out = ""
     for segment in parse(text):
-        if not isinstance(segment, Reference):
+        if isinstance(segment, Expression):
+            return text.strip()
+        if isinstance(segment, str):
             out += segment
         elif segment.problem or segment.action:
             return text
@@ -36,10 +38,26 @@ def _without_braces(text: str) -> str:
     return out.strip()
 
 
+def expression(text: str) -> Expression | None:
+    """What the condition is where it is not a JMESPath: one expression, whose references are written as in parameters."""
+    found = None if is_plain(text) else alone(text.strip())
+    return found if isinstance(found, Expression) else None
+
+
+def check_condition(text: str) -> str:
+    """Why the condition cannot be read, in words; empty if it can."""
+    computed = expression(text)
+    if computed is None:
+        return check_path(text)
+    return computed.problem or next((one.problem for one in computed.references if one.problem), "")
+
+
 def roots(text: str) -> list[tuple[str, str | None]]:
     """Each name that the condition starts from, with the field that is taken of it; none if it cannot be read."""
-    if check_path(text):
+    if check_condition(text):
         return []
+    if (computed := expression(text)) is not None:
+        return [(one.head, "output" if gives_output(one.head) else None) for one in computed.references]
     found: dict[tuple[str, str | None], None] = {}
 
     def visit(node: Any, *, at_root: bool) -> None:
@@ -95,10 +113,31 @@ def holds(text: str, scope: dict[str, Any]) -> bool:
     }
     meter = Meter()
     try:
-        found = select(text, full, meter)
+        found = (
+            _worked_out(computed, full, meter)
+            if (computed := expression(text))
+            else select(text, full, meter)
+        )
     except Missing:
         return False
     return bool(said(found, meter)) and not is_empty(found, meter)
+
+
+def _worked_out(computed: Expression, scope: dict[str, Any], meter: Meter) -> Any:
+    from replan.core.references.expressions.work import work_out
+
+    def given(at: int) -> Any:
+        ref = computed.references[at]
+        found: Any = scope
+        for name in (*ref.head.split("."), *(["output"] if gives_output(ref.head) else [])):
+            found = found.get(name) if isinstance(found, dict) else None
+        if ref.action is not None:
+            found = meter.opened(found).get(ref.action) if isinstance(meter.opened(found), dict) else None
+        return select(ref.path, found, meter) if ref.path else found
+
+    if computed.tree is None:
+        raise PathError(computed.problem)
+    return work_out(computed.tree, given, meter)
 
 
 STATUSES = ("succeeded", "failed", "skipped")
@@ -108,6 +147,8 @@ STATUSES = ("succeeded", "failed", "skipped")
 def unknown_statuses(text: str) -> list[str]:
     """What the condition compares a step's status with that is no status."""
     found: dict[str, None] = {}
+    if expression(text) is not None:
+        return []
 
     def visit(node: Any) -> None:
         children = [child for child in node.get("children") or () if isinstance(child, dict)]
@@ -125,6 +166,8 @@ def unknown_statuses(text: str) -> list[str]:
 def waits_for_failure(text: str) -> list[str]:
     """The steps of which the condition asks whether they have failed: a step that has stops those that need it."""
     found: dict[str, None] = {}
+    if expression(text) is not None:
+        return []
 
     def visit(node: Any) -> None:
         children = [child for child in node.get("children") or () if isinstance(child, dict)]

@@ -2,7 +2,7 @@
 
 Grammar (specification §4.3): `${HEAD…}` and `{{HEAD…}}` refer; `$${` and `{{{{…}}}}` are literal text.
 HEAD is a step id, an action id, `metadata`, `task`, `item` or `index`; what follows is `.output` and a
-JMESPath. Of a task that this one follows it is `previous.STEP`, `previous.STEP.parameters` or `previous.result`
+JMESPath. `${= … }` is an expression (`core.references.expressions`). Of a task that this one follows it is `previous.STEP`, `previous.STEP.parameters` or `previous.result`
 (`previous_2` of the one before that, and so on). Text is scanned once: what is put in is never scanned again.
 """
 
@@ -12,11 +12,14 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from replan.core.references.paths import MAX_LENGTH, check_path, parsed, quote_keys
 from replan.core.texts_as_json import read_text
 from replan.core.walk import every
+
+if TYPE_CHECKING:
+    from replan.core.references.expressions.grammar import Node
 
 ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 RESERVED = frozenset({"metadata", "task", "item", "index", "env"})
@@ -43,9 +46,38 @@ class Reference(NamedTuple):
     """JMESPath into what the head names; empty for the whole."""
     problem: str = ""
     """Why it cannot be used, if so."""
+    computed: bool = False
+    """It is a part of an expression: what it gives is worked with, and is not what is put in."""
 
 
-Segment = str | Reference
+class Expression(NamedTuple):
+    """`${= … }`: what is worked out of what references give (`core.references.expressions`)."""
+
+    raw: str
+    """As written, with its braces."""
+    references: tuple[Reference, ...] = ()
+    places: tuple[tuple[int, int], ...] = ()
+    """Where in `raw` they stand."""
+    tree: Node | None = None
+    problem: str = ""
+    """Why it cannot be used, if so."""
+
+    def meaning(self, of: Callable[[Reference], str]) -> str:
+        """The same for all that are worked out alike, however they are spaced, with `of` for the references."""
+        told = ", ".join(map(of, self.references))
+        return f"${{= {self.tree!r} of {told}}}" if self.tree is not None else self.raw
+
+    def changed(self, of: Callable[[str], str]) -> str:
+        """As it is written, with `of` made of each reference, which it gets in braces."""
+        out, at = "", 0
+        for (begin, end), ref in zip(self.places, self.references, strict=True):
+            made = of(ref.raw)
+            out += self.raw[at:begin] + (made[2:-1] if made.startswith("${") and made.endswith("}") else made)
+            at = end
+        return out + self.raw[at:]
+
+
+Segment = str | Reference | Expression
 
 
 # ── reading ───────────────────────────────────────────────────────────────────
@@ -126,11 +158,15 @@ def _scan(text: str, *, literal: bool) -> Iterator[tuple[str, Segment]]:
             end = _close(text, at, closer, lone)
             after = len(text) if end < 0 else end + len(closer)
             raw = text[found.start() : after]
-            yield raw, _reference(raw, 2, len(closer), closed=end >= 0)
+            if end >= 0 and (begins := _COMPUTED.match(raw, 2)):
+                yield raw, _expression(raw, begins.end(), len(closer))
+            else:
+                yield raw, _reference(raw, 2, len(closer), closed=end >= 0)
             at = after
     yield (text[at:],) * 2
 
 
+_COMPUTED = re.compile(r"\s*=(?!=)")
 _STOPS = re.compile(r"[\"'`{}]")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`(?:[^`\\]|\\.)*`', re.DOTALL)
 
@@ -219,6 +255,27 @@ def _reference(raw: str, opening: int, closing: int, *, closed: bool) -> Referen
     return _of_step(raw, head, rest)
 
 
+def _expression(raw: str, begin: int, closing: int) -> Expression:
+    from replan.core.references.expressions import functions, grammar  # few plans have one
+
+    inner = raw[begin:-closing]
+    try:
+        tree = grammar.read(inner, functions.FUNCTIONS.__contains__)
+    except grammar.UnknownFunction as error:
+        return Expression(raw, problem=f"{_short(raw)}: {functions.unknown(str(error))}")
+    except grammar.Unreadable as error:
+        return Expression(
+            raw,
+            problem=f"{_short(raw)} is no expression: {error}; one is written ${{= step_1.output.price * 2 }}, and as text $${{= …}}",
+        )
+    found = [
+        _reference(f"${{{inner[at:end].strip()}}}", 2, 1, closed=True)._replace(computed=True)
+        for at, end in tree.taken
+    ]
+    places = tuple((begin + at, begin + end) for at, end in tree.taken)
+    return Expression(raw, tuple(found), places, tree.node)
+
+
 _PART = re.compile(r"\.\s*([A-Za-z_][A-Za-z0-9_-]*)")
 _OF_A_STEP = NOT_OF_FOLLOWED - {RESULT}
 _INSIDE = re.compile(
@@ -279,8 +336,8 @@ def _of_step(raw: str, head: str, rest: str) -> Reference:
     rest = _OUTPUT.sub("", rest, count=1).strip().removesuffix(".")
     if _ARITHMETIC.match(rest):
         hint = (
-            "there is no arithmetic in a reference; plan what finds the value out, and nothing that needs what is worked out "
-            "from it: that is written as a value by the plan after, once the output is shown"
+            "a reference takes what is there; to compute with it write an expression, "
+            f"${{= {name}.output.NUMBER * 2 }}, with a minus sign between blanks"
         )
         return Reference(raw, head, action, "", f"{_short(raw)}: {hint}")
     wanted = "${" + name + ".output" + (rest if rest[:1] in ("", ".", "[") else "." + rest) + "}"
@@ -337,7 +394,18 @@ def references(value: Any) -> Iterator[Reference]:
     """Every reference in a value, at any depth, in keys too; in the order in which they stand."""
     for item in every(value, keys=True):
         if isinstance(item, str) and not is_plain(item):
-            yield from (segment for segment in parse(item) if isinstance(segment, Reference))
+            for segment in parse(item):
+                if isinstance(segment, Reference):
+                    yield segment
+                elif isinstance(segment, Expression):
+                    yield from segment.references
+
+
+def expressions(value: Any) -> Iterator[Expression]:
+    """Every expression in a value, in the same order."""
+    for item in every(value, keys=True):
+        if isinstance(item, str) and not is_plain(item):
+            yield from (segment for segment in parse(item) if isinstance(segment, Expression))
 
 
 def whole(text: str) -> Reference | None:
@@ -350,12 +418,21 @@ def whole(text: str) -> Reference | None:
     return None
 
 
+def alone(text: str) -> Reference | Expression | None:
+    """The reference or the expression that the text is and nothing else: it keeps the type of what it gives."""
+    segments = () if is_plain(text) else parse(text)
+    return segments[0] if len(segments) == 1 and not isinstance(segments[0], str) else None
+
+
 def rewritten(value: Any, of: Callable[[Reference], str]) -> Any:
     """The value with every reference in it written as `of` writes it: for comparing, not for filling in."""
     if isinstance(value, str):
         if is_plain(value):
             return value
-        return "".join(part if isinstance(part, str) else of(part) for part in parse(value))
+        return "".join(
+            part if isinstance(part, str) else of(part) if isinstance(part, Reference) else part.meaning(of)
+            for part in parse(value)
+        )
     if isinstance(value, dict):
         return {key: rewritten(item, of) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -367,8 +444,16 @@ def changed(text: str, of: Callable[[str], str]) -> str:
     """The text with `of` made of every reference in it, as written; all else stays as it is written, escapes too."""
     if is_plain(text):
         return text
-    pieces = _scan(text, literal=False)
-    return "".join(of(raw) if isinstance(part, Reference) else raw for raw, part in pieces)
+    out = ""
+    for raw, part in _scan(text, literal=False):
+        out += (
+            of(raw)
+            if isinstance(part, Reference)
+            else part.changed(of)
+            if isinstance(part, Expression)
+            else raw
+        )
+    return out
 
 
 def meaning(ref: Reference) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from replan.core.references.kept import KeptBytes
 from replan.core.references.meter import Meter
 from replan.core.references.paths import PathError, select, static_steps
-from replan.core.references.refs import Reference, is_plain, parse
+from replan.core.references.refs import Expression, Reference, is_plain, parse
 from replan.errors import UnresolvedReference
 
 Lookup: TypeAlias = Callable[[Reference], tuple[Any, str]]
@@ -55,6 +55,8 @@ class _Filling:
         if is_plain(text):
             return text
         segments = parse(text)
+        if len(segments) == 1 and isinstance(segments[0], Expression):
+            return self._worked_out(segments[0])
         if len(segments) == 1 and isinstance(segments[0], Reference):
             reference = segments[0]
             found = self._value(reference)
@@ -63,7 +65,23 @@ class _Filling:
             elif isinstance(found, str | list | dict):
                 self._put.add(id(found))
             return found
-        return "".join(s if isinstance(s, str) else self._as_text(s.raw, self._value(s)) for s in segments)
+        return "".join(s if isinstance(s, str) else self._as_text(s.raw, self._given(s)) for s in segments)
+
+    def _given(self, segment: Reference | Expression) -> Any:
+        return self._value(segment) if isinstance(segment, Reference) else self._worked_out(segment)
+
+    def _worked_out(self, expression: Expression) -> Any:
+        from replan.core.references.expressions.work import work_out
+
+        if expression.problem or expression.tree is None:
+            why = expression.problem.removeprefix(expression.raw).lstrip(": ")
+            raise UnresolvedReference(expression.raw, where="", why=why)
+        try:
+            found = work_out(expression.tree, lambda at: self._value(expression.references[at]), self._meter)
+        except PathError as error:
+            raise UnresolvedReference(expression.raw, where="", why=error.why) from None
+        self._made(expression.raw, found)
+        return found
 
     def _value(self, reference: Reference) -> Any:
         if reference.problem:

@@ -37,6 +37,8 @@ class Scope:
         real = reveal_known(found)
         if holds_lost(real):
             _check_known(ref, real)
+        if ref.computed:
+            _check_open(ref, self._state.secrets.masked(found) if ref.head == "metadata" else found, real)
         if ref.path and static_steps(ref.path) is None:
             self._learn_made(ref, found, real)
         return real, where
@@ -104,6 +106,20 @@ def _check_known(ref: Reference, value: Any) -> None:
         return  # which is said better where it is resolved
     if holds_lost(part):
         raise UnresolvedReference(ref.raw, where="this task", why=_LOST)
+
+
+def _check_open(ref: Reference, shown: Any, real: Any) -> None:
+    """Raise if the part that is meant is a secret: what is worked out of one would have to be one, and could not be told from others."""
+    try:
+        parts = [select(ref.path, value) if ref.path else value for value in (shown, real)]
+    except PathError:
+        return
+    if parts[0] != parts[1]:
+        raise UnresolvedReference(
+            ref.raw,
+            where="this task",
+            why="it is a secret, which nothing is computed with: give it to a parameter as it is",
+        )
 
 
 _LOST = (

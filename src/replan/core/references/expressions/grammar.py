@@ -17,6 +17,7 @@ between blanks. Operators and their order are those of the Common Expression Lan
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,10 @@ _COMPARED = ("==", "!=", "<=", ">=", "<", ">")
 
 class Unreadable(Exception):
     """It is no expression; the text says where, and what would be."""
+
+
+class UnknownFunction(Unreadable):
+    """It calls a function that there is not; the text is its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +105,32 @@ _TOKEN = re.compile(
 _PATH = re.compile(r"""\s*\.\s*(?:[A-Za-z_][A-Za-z0-9_-]*(?<!-)|\*|"(?:[^"\\]|\\.)*")""")
 _FIELD = re.compile(r"""\s*\.\s*(?:[A-Za-z_][A-Za-z0-9_]*|\*|"(?:[^"\\]|\\.)*")""")
 _IN_BRACKETS = re.compile(r"""[\[\]]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`""", re.DOTALL)
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _VALUES = {"true": True, "false": False, "null": None}
 _WORDS = {"and": "&&", "or": "||", "not": "!"}
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16)) if found[1] else _ESCAPES.get(found[2], found[2])
+
+
+def literal(value: Any) -> str | None:
+    """How a value of JSON is written in an expression; None for what has no literal. Braces and `$` stand in it as escapes alone."""
+    if isinstance(value, list):
+        items = [literal(item) for item in value]
+        return None if None in items else f"[{', '.join(map(str, items))}]"
+    if not isinstance(value, str):
+        return None if isinstance(value, dict) else json.dumps(value)
+    return '"' + "".join(one if one.isalnum() or one in _AS_IT_IS else _escape(one) for one in value) + '"'
+
+
+_AS_IT_IS = frozenset(" _-.,:;/@+=()")
+
+
+def _escape(sign: str) -> str:
+    code = ord(sign)
+    return f"\\u{code:04x}" if code < 0x10000 else sign
 
 
 def read(text: str, is_function: Callable[[str], bool]) -> Tree:
@@ -158,8 +185,8 @@ class _Reader:
         if self.kind == "end":
             return "it ends too early"
         before = self.text[: self._from].rstrip()
-        between = f" after {before[-20:]!r}" if before else ""
-        return f"{self.text[self._from : self._from + 20]!r} is not expected{between}"
+        between = f" after {before[-20:].lstrip()!r}" if before else ""
+        return f"{self.text[self._from : self._from + 20].rstrip()!r} is not expected{between}"
 
     def _takes(self, *signs: str) -> str:
         if self.kind != "sign" or self.value not in signs:
@@ -236,7 +263,7 @@ class _Reader:
         if self.kind == "number":
             node: Node = Literal(Decimal(self.value))
         elif self.kind == "text":
-            node = Literal(_ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), self.value[1:-1]))
+            node = Literal(_ESCAPED.sub(_unescaped, self.value[1:-1]))
         elif self.kind == "name":
             return self._named(depth)
         elif self._takes("("):
@@ -265,7 +292,7 @@ class _Reader:
             return Literal(_VALUES[name])
         if self.text[self._at :].lstrip()[:1] == "(":
             if not self._is_function(name):
-                raise Unreadable(f"there is no function {name!r}")
+                raise UnknownFunction(name)
             self._next()
             self._needs("(")
             return Called(name, self._several(")", depth))
