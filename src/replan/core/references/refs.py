@@ -64,8 +64,11 @@ class Expression(NamedTuple):
 
     def meaning(self, of: Callable[[Reference], str]) -> str:
         """The same for all that are worked out alike, however they are spaced, with `of` for the references."""
-        told = ", ".join(map(of, self.references))
-        return f"${{= {self.tree!r} of {told}}}" if self.tree is not None else self.raw
+        if self.tree is None:
+            return self.raw
+        from replan.core.references.expressions.grammar import told
+
+        return f"${{= {told(self.tree, [of(ref) for ref in self.references])}}}"
 
     def changed(self, of: Callable[[str], str]) -> str:
         """As it is written, with `of` made of each reference, which it gets in braces."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -142,6 +142,31 @@ def read(text: str, is_function: Callable[[str], bool]) -> Tree:
     if reader.kind != "end":
         raise Unreadable(reader.unexpected())
     return Tree(node, tuple(reader.taken))
+
+
+_EITHER_WAY = ("+", "*", "==", "!=", "&&", "||")
+
+
+def told(node: Node, references: Sequence[str]) -> str:
+    """One text for all trees that are worked out alike: of what is added or multiplied the order does not count."""
+    match node:
+        case Literal(value):
+            return repr(value.normalize() if isinstance(value, Decimal) else value)
+        case Taken(index):
+            return references[index]
+        case Listed(items):
+            return f"[{', '.join(told(one, references) for one in items)}]"
+        case Called(name, arguments):
+            return f"{name}({', '.join(told(one, references) for one in arguments)})"
+        case Signed(sign, of):
+            return f"{sign}({told(of, references)})"
+        case Paired(sign, left, right):
+            both = [told(left, references), told(right, references)]
+            return f"({f' {sign} '.join(sorted(both) if sign in _EITHER_WAY else both)})"
+        case Chosen(condition, then, otherwise):
+            return (
+                f"({told(condition, references)} ? {told(then, references)} : {told(otherwise, references)})"
+            )
 
 
 class _Reader:
