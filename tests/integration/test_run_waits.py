@@ -47,6 +47,22 @@ TIMER = plan(
 )
 
 
+def test_a_step_may_say_until_when_its_tool_is_asked_again() -> None:
+    polled = step("ready", "job", parameters={"job": "7"}, until="output.status == 'done'", every_secs=1)
+    after = step("end", "note", "ready", parameters={"since": "${ready.output.readings}"})
+
+    async def main() -> Ran:
+        made = await bench({"note": FakeTool(), "job": job(3, effect="reads")})
+        task_id = await made.submit(plan(polled, after))
+        ran = await made.drive(task_id)
+        while ran.result.status == "waiting":
+            ran = await made.drive_on(task_id)
+        return ran.check()
+
+    ran = virtual_time(main())
+    assert ran.outputs()["ready"] == {"status": "done", "readings": 3, "job": "7"}
+
+
 def test_a_timer_lets_go_of_the_task_and_goes_on_when_it_is_due() -> None:
     async def main() -> tuple[Ran, Ran]:
         made = await bench({"note": FakeTool()})

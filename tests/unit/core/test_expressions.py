@@ -22,7 +22,11 @@ from replan.errors import UnresolvedReference
 
 OUTPUTS: dict[str, Any] = {
     "a": {"price": 19.99, "name": "Ann", "day": "2026-01-31", "open": True, "none": None, "text": "12.50"},
-    "b": {"rate": 3, "items": [{"n": 1, "total": 120}, {"n": 2, "total": 30.5}]},
+    "b": {
+        "rate": 3,
+        "items": [{"n": 1, "total": 120}, {"n": 2, "total": 30.5}],
+        "more": [{"n": 1.0, "total": 0, "who": "Ann"}, {"n": 3, "who": "Bob"}, {"n": 1, "who": "Cyd"}],
+    },
     "step-1": {"count": 5},
 }
 
@@ -76,6 +80,11 @@ def worked(text: str) -> Any:
         ("year(date(a.output.day)) + month(date(a.output.day)) + weekday(date('2026-11-30'))", 2028),
         (r"'it\'s }' + '\u007b'", "it's }{"),
         ("!!true", True),
+        ("length(merge_by(b.output.items, [], 'n'))", 0),
+        (
+            "merge_by(b.output.items, b.output.more, 'n')",
+            [{"n": 1, "total": 120, "who": "Ann"}, {"n": 1, "total": 120, "who": "Cyd"}],
+        ),
     ],
 )
 def test_what_they_give(written: str, gives: Any) -> None:
@@ -122,6 +131,8 @@ def test_what_they_give(written: str, gives: Any) -> None:
         ("9e999", "too large"),
         ("round(1, 2.5)", "it is rounded to"),
         ("b.output > 1", "does not compare"),
+        ("merge_by(b.output.items, [1], 'n')", "the second one holds a number"),
+        ("merge_by(b.output.items, b.output.items, 'm')", "an object of the second list has no 'm'"),
     ],
 )
 def test_what_cannot_be_worked_out_is_told(written: str, why: str) -> None:

@@ -48,6 +48,9 @@ STEP_FIELDS: dict[str, tuple[str, ...]] = {
         "takes_place_of",
         "takes_the_place_of",
     ),
+    "until": ("poll_until", "repeat_until", "wait_until", "retry_until"),
+    "every_secs": ("poll_every_secs", "poll_interval_secs", "interval_secs"),
+    "limit_secs": ("poll_limit_secs", "give_up_after_secs"),
 }
 DECLINING: dict[str, tuple[str, ...]] = {
     "cannot": ("cannot_because", "cannot_reason", "impossible", "impossible_because"),
@@ -73,7 +76,7 @@ PLAN_FIELDS: dict[str, tuple[str, ...]] = {
 }
 _TOLD_ONCE = frozenset({
     "tool", "parameters", "dependencies", "when", "requires_approval", "steps", "more", "actions", "for_each", "repeat",
-    "timeout_secs", "allow_failed_items", "instead_of",
+    "timeout_secs", "allow_failed_items", "instead_of", "until", "every_secs", "limit_secs",
 })  # fmt: skip
 """Fields of which two values would be two meanings; of a guess of how long a step takes its own is taken."""
 _MATTERS = _TOLD_ONCE | set(DECLINING)

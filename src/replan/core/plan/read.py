@@ -21,6 +21,7 @@ from replan.core.plan.fields import (
     named_of_plan,
     order_of,
 )
+from replan.core.plan.polled import polled
 from replan.core.texts_as_json import read_text
 from replan.core.types import Action, JsonObject, Plan, Step
 from replan.core.words import kind_of
@@ -249,7 +250,7 @@ def _step(raw: Any, where: str, at: int, faults: list[str]) -> Step | None:
     )
     step_id = _text(raw.get("step_id")) or f"step_{at + 1}"
     where = f"step {step_id!r}"
-    fields = _fields_of(raw, where, faults)
+    fields = polled(_fields_of(raw, where, faults), raw, where, faults)
     if (actions := raw.get("actions") or []) and (actions := _list_of_actions(actions, where, faults)):
         read = [_action(item, where, step_id, n, faults) for n, item in enumerate(actions)]
         fields["actions"] = tuple(action for action in read if action is not None)

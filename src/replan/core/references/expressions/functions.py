@@ -202,6 +202,33 @@ def _contains(meter: Meter, whole: Any, part: Any) -> bool:
     raise PathError(f"contains() looks into a text or a list, and not into {kind(whole)}")
 
 
+def _merged(meter: Meter, left: list[Any], right: list[Any], key: str) -> list[Any]:
+    meter.step(len(left) + len(right))
+    partners: dict[str, list[dict[str, Any]]] = {}
+    for one in right:
+        partners.setdefault(_key(one, key, "second"), []).append(one)
+    out: list[Any] = []
+    for mine in left:
+        for theirs in partners.get(_key(mine, key, "first"), ()):
+            made = {**mine, **{name: value for name, value in theirs.items() if name not in mine}}
+            meter.step()
+            meter.make_value(made)
+            out.append(made)
+    return out
+
+
+def _key(item: Any, key: str, which: str) -> str:
+    """The same for equal values of this field."""
+    if not isinstance(item, dict):
+        raise PathError(f"merge_by() takes lists of objects, and the {which} one holds {kind(taken(item))}")
+    if key not in item:
+        raise PathError(f"an object of the {which} list has no {key!r}", tuple(map(str, item)))
+    value = taken(item[key])
+    if isinstance(value, list | dict):
+        raise PathError(f"objects are merged by a text or a number, and {key!r} holds {kind(value)}")
+    return f"{type(value).__name__} {value.normalize() if isinstance(value, Decimal) else value}"
+
+
 def _length(_: Meter, value: Any) -> Decimal:
     if isinstance(value, str | list | dict):
         return Decimal(len(value))
@@ -312,6 +339,7 @@ FUNCTIONS: dict[str, Function] = {
     "replace": Function(_replaced, ("text", "text", "text"), "text", "with each of the second text made the third"),
     "substring": Function(_cut, ("text", "number", "number?"), "text", "from one place to before another, counted from 0, from the end if negative"),
     "split": Function(_split, ("text", "text"), "list", "the parts between a text"),
+    "merge_by": Function(_merged, ("list", "list", "text"), "list", "each object of the first list with those of the second that have the same value of this field"),
     "join": Function(_joined, ("list", "text?"), "text", "a list as one text, with a text between (', ')"),
     "contains": Function(_contains, ("any", "any"), "truth", "whether a text or a list holds it"),
     "starts_with": Function(lambda _, text, part: text.startswith(part), ("text", "text"), "truth", "whether a text begins with it"),
