@@ -201,12 +201,14 @@ class ToolSpec(Frozen):
 
 
 class Action(Frozen):
-    """One of several calls that a step makes side by side."""
+    """One of several calls that a step makes: side by side, but where one uses what another has given, or depends on it."""
 
     action_id: ActionId
     name: str = ""
     tool: ToolId
     parameters: JsonObject = {}
+    dependencies: tuple[ActionId, ...] = ()
+    """Other actions of its step that come first; a reference to one implies it."""
     repeat: bool = False
     repeat_reason: str = ""
     unread: bool = Field(default=False, exclude=True, repr=False)

@@ -14,6 +14,7 @@ from replan.core.calls.told_alike import Told
 from replan.core.evaluation.read_since import Lookup, Readings
 from replan.core.failures.faults import DONE_ALREADY
 from replan.core.ids import canonical, digest
+from replan.core.plan.inside import own_action
 from replan.core.references.refs import Reference, listed
 from replan.core.references.resolve import resolve
 from replan.core.secrets import is_mask
@@ -213,6 +214,11 @@ class NeverMade:
         def lookup(ref: Reference) -> tuple[Any, str]:
             if ref.head in ("item", "index") and slot.item is not None:
                 return (item if ref.head == "item" else slot.item), "the item"
+            if (own := own_action(step.step, ref)) is not None:
+                made = step.calls.get(Slot(own, slot.item))
+                if made is None or made.output is None or made.output.artifact is not None:
+                    raise UnresolvedReference(ref.raw, where="this task", why="it has no output at hand")
+                return made.output.value, "the action"
             return self._lookup(ref, step.meant)
 
         required = tool.parameters.get("required", ())

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from replan.core.ids import canonical
+from replan.core.plan.inside import own_action
 from replan.core.references.refs import Reference, listed
 from replan.core.references.resolve import resolve
 from replan.core.state.progress import CallState, StepState
-from replan.core.types import JsonObject, ToolId
+from replan.core.types import Action, JsonObject, ToolId
 from replan.errors import UnresolvedReference
 
 Lookup = Callable[[Reference], tuple[Any, str]]
@@ -49,12 +50,17 @@ class Readings:
     def _of_one(self, step: StepState, action: str | None, lookup: Lookup) -> Any:
         if not step.step.actions:
             return self._read(step, step.step.tool, step.step.parameters, lookup)
-        given = {
-            one.action_id: self._read(step, one.tool, one.parameters, lookup)
-            for one in step.step.actions
-            if action in (None, one.action_id)
-        }
-        return given if action is None else given[action]
+
+        def inside(ref: Reference) -> tuple[Any, str]:
+            own = own_action(step.step, ref)
+            return lookup(ref) if own is None else (one(step.action(own)), "the action")
+
+        def one(made: Action) -> Any:
+            return self._read(step, made.tool, made.parameters, inside)
+
+        if action is not None:
+            return one(step.action(action))
+        return {each.action_id: one(each) for each in step.step.actions}
 
     def _read(self, step: StepState, tool_id: ToolId, parameters: JsonObject, lookup: Lookup) -> Any:
         name = _named(tool_id, resolve(parameters, lookup))

@@ -177,7 +177,12 @@ class _Check:
             self.draft.steps[step.step_id] = step
         self._check_shape(steps)
         for step, found in zip(steps, references, strict=True):
-            says = found or step.for_each is not None or step.when is not None
+            says = (
+                found
+                or step.for_each is not None
+                or step.when is not None
+                or any(action.dependencies for action in step.actions)
+            )
             if len(self.violations) >= MOST_TOLD:
                 break
             if len(found) > self.limits.max_references:

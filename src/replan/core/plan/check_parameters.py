@@ -53,7 +53,7 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
             yield f"{call.where}: {_words_of_fault(tool, error)}"
     if not call.refers:
         return
-    yield from _expression_violations(draft, call)
+    yield from _expression_violations(draft, step, call)
     if draft.secret is not None:
         for text in strays(
             tool, call.parameters, step.for_each, draft.secret, skip=_written_by_steps(draft, step, call)
@@ -64,7 +64,12 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
         if ref is None or wanted is None:
             continue
         try:
-            given = given_types(draft, ref) if isinstance(ref, Reference) else types_worked_out(draft, ref)
+            own = step.step_id
+            given = (
+                given_types(draft, ref, own)
+                if isinstance(ref, Reference)
+                else types_worked_out(draft, ref, own)
+            )
         except Misfit:
             continue  # said of the expression
         needed = schemas.types_of(wanted)
@@ -75,14 +80,14 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
             )
 
 
-def _expression_violations(draft: Draft, call: PlannedCall) -> Iterator[str]:
+def _expression_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterator[str]:
     """What is wrong with the call's expressions beside their references: how they are written, and what cannot be computed with what."""
     for one in expressions(call.parameters):
         if one.problem:
             yield f"{call.where}: {one.problem}"
             continue
         try:
-            types_worked_out(draft, one)
+            types_worked_out(draft, one, step.step_id)
         except Misfit as error:
             yield f"{call.where}: {one.raw}: {error}"
 

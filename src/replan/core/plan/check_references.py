@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from replan.core.data import schemas
 from replan.core.following.referred import is_followed
 from replan.core.plan.index import Draft, metadata_name
+from replan.core.plan.inside import inside_violations, own_action
 from replan.core.references.conditions import (
     STATUSES,
     check_condition,
@@ -18,7 +19,7 @@ from replan.core.references.conditions import (
 from replan.core.references.expressions.kinds import Misfit, types_given
 from replan.core.references.paths import PathError, chains, gives_list, select, static_steps
 from replan.core.references.refs import WORDS, Expression, Reference, is_plain, listed, whole, written_as_text
-from replan.core.types import JsonObject, Step
+from replan.core.types import JsonObject, Step, StepId
 from replan.core.words import some
 
 _OF_A_STEP = ("output", "outputs", "status")
@@ -29,6 +30,8 @@ def reference_violations(draft: Draft, step: Step, references: Iterable[Referenc
     where = f"step {step.step_id!r}"
     for text in (*_for_each(draft, step), *_condition(draft, step)):
         yield f"{where}: {text}"
+    if step.actions:
+        yield from inside_violations(step)
     for ref in references:
         if problem := _problem(draft, step, ref):
             yield f"{where}: {problem}"
@@ -58,7 +61,10 @@ def _problem(draft: Draft, step: Step, ref: Reference) -> str:
     if ref.head in WORDS:
         return ""
     if owner == step.step_id:
-        return f"{ref.raw} refers to its own step"
+        if own_action(step, ref) is not None:
+            return _path_problem(ref, draft.produced(ref, step.step_id))
+        inside = "; of its own step an action may use another action's output" if step.actions else ""
+        return f"{ref.raw} refers to its own step{inside}"
     if owner in draft.steps:
         return (
             _action_problem(draft, ref, owner)
@@ -168,13 +174,13 @@ _ANY_ITEM = 1_000_000
 """An item beyond those that a schema may describe one by one."""
 
 
-def given_types(draft: Draft, ref: Reference) -> frozenset[str] | None:
-    """The JSON types that a reference to a step can give; None where nothing tells."""
+def given_types(draft: Draft, ref: Reference, own: StepId = "") -> frozenset[str] | None:
+    """The JSON types that a reference to a step can give; None where nothing tells. `own`: the step that has the reference."""
     if ref.problem or ref.head in WORDS:
         return None
     if ref.path and gives_list(ref.path):
         return frozenset({"array"})
-    schema = draft.produced(ref)
+    schema = draft.produced(ref, own)
     steps = static_steps(ref.path) if ref.path else []
     if steps is None or schema is None:
         return None
@@ -184,11 +190,11 @@ def given_types(draft: Draft, ref: Reference) -> frozenset[str] | None:
         return None  # said with the references
 
 
-def types_worked_out(draft: Draft, computed: Expression) -> frozenset[str] | None:
+def types_worked_out(draft: Draft, computed: Expression, own: StepId = "") -> frozenset[str] | None:
     """The JSON types that an expression can give; None where nothing tells. `Misfit` where it can give nothing."""
     if computed.tree is None:
         return None
-    return types_given(computed.tree, lambda at: given_types(draft, computed.references[at]))
+    return types_given(computed.tree, lambda at: given_types(draft, computed.references[at], own))
 
 
 # ── for_each and when ──

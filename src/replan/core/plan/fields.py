@@ -21,19 +21,19 @@ MOST_TOLD = 100
 """Faults of form that are told: nobody would read more, and they go back to the model."""
 
 ACTION_FIELDS: dict[str, tuple[str, ...]] = {
-    "action_id": ("id",),
+    "action_id": ("id", "step_id"),
     "name": ("title",),
     "tool": ("tool_id", "tool_name"),
     "parameters": ("params", "arguments", "args", "input", "inputs"),
+    "dependencies": ("depends_on", "needs", "after", "requires"),
     "repeat": (),
     "repeat_reason": ("repeat_because", "reason_for_repeat"),
 }
 STEP_FIELDS: dict[str, tuple[str, ...]] = {
     **{name: others for name, others in ACTION_FIELDS.items() if name != "action_id"},
     "step_id": ("id",),
-    "dependencies": ("depends_on", "needs", "after", "requires"),
     "expected_output": (),
-    "actions": (),
+    "actions": ("steps", "body", "sub_steps"),
     "when": ("condition", "if", "only_if", "run_if", "run_when"),
     "for_each": (),
     "timeout_secs": ("timeout", "timeout_seconds"),

@@ -106,15 +106,18 @@ class Draft:
         """The required parameters that the call leaves out and the metadata has."""
         return {name: self.metadata[name] for name in call.missing if name in self.metadata}
 
-    def produced(self, ref: Reference) -> JsonObject | None:
-        """The schema of what the reference's head (and action) gives, without its path; None if unknown."""
+    def produced(self, ref: Reference, own: StepId = "") -> JsonObject | None:
+        """The schema of what the reference's head (and action) gives, without its path; None if unknown.
+
+        `own`: the step that has the reference: of its own actions it sees those of one item.
+        """
         step = self.steps.get(self.owner(ref.head))
         if step is None:
             known = self.earlier if ref.head in self.earlier else self.followed.schemas
             return known.get(ref.head) if ref.action is None else None
         action = ref.action or (ref.head if ref.head in self.actions else None)
         one = self._output_schema(step, action)
-        if step.for_each is None:
+        if step.for_each is None or step.step_id == own:
             return one
         return {"type": "array"} if one is None or _refers(one) else {"type": "array", "items": one}
 

@@ -58,22 +58,29 @@ def _free(used: Collection[str]) -> Iterator[str]:
 def _renamed(step: Step, names: Mapping[str, str]) -> Step:
     mine = set(_ids(step))
     others = {old: new for old, new in names.items() if old not in mine}
+    actions = {one.action_id: names[one.action_id] for one in step.actions if one.action_id in names}
     return step.model_copy(
         update={
             "step_id": names.get(step.step_id, step.step_id),
             "dependencies": tuple(others.get(need, need) for need in step.dependencies),
             "parameters": _in_value(step.parameters, others),
-            "actions": tuple(_renamed_action(action, names, others) for action in step.actions),
+            "actions": tuple(_renamed_action(action, others, actions) for action in step.actions),
             "for_each": _in_value(step.for_each, others),
             "when": step.when if step.when is None else _in_expression(step.when, others),
         }
     )
 
 
-def _renamed_action(action: Action, names: Mapping[str, str], others: Mapping[str, str]) -> Action:
-    action_id = names.get(action.action_id, action.action_id)
-    parameters = _in_value(action.parameters, others)
-    return action.model_copy(update={"action_id": action_id, "parameters": parameters})
+def _renamed_action(action: Action, others: Mapping[str, str], actions: Mapping[str, str]) -> Action:
+    """`actions`: the new ids of those of its step, which it may refer to; by its own it can only mean the older one."""
+    beside = {old: new for old, new in actions.items() if old != action.action_id}
+    return action.model_copy(
+        update={
+            "action_id": actions.get(action.action_id, action.action_id),
+            "parameters": _in_value(action.parameters, {**others, **beside}),
+            "dependencies": tuple(beside.get(need, need) for need in action.dependencies),
+        }
+    )
 
 
 def _in_value(value: Any, names: Mapping[str, str]) -> Any:

@@ -13,10 +13,11 @@ from typing import NamedTuple
 from replan.core.calls.telling import unique_text
 from replan.core.ids import call_content
 from replan.core.plan.index import PlannedCall
+from replan.core.plan.inside import uses_item
 from replan.core.plan.placeholders import Stands, placeholders
 from replan.core.references.conditions import roots
 from replan.core.references.paths import check_path
-from replan.core.references.refs import has_references, listed, references
+from replan.core.references.refs import has_references, listed
 from replan.core.types import Step, StepId, ToolSpec
 
 _MOST_GROUPS = 8
@@ -101,7 +102,7 @@ def _without_item(step: Step, call: PlannedCall, tool: ToolSpec, *, may_repeat: 
     """A call with an effect that would be made the same for every item."""
     if step.for_each is None or tool.effect == "reads" or call.repeat:
         return
-    if not any(ref.head in ("item", "index") for ref in references(call.parameters)):
+    if not uses_item(step, call.parameters):
         again = ", or say `repeat` if the task wants the very same effect that often" if may_repeat else ""
         yield (
             f"{call.where}: {tool.id!r} has an effect and is called once for each item of `for_each`, but its parameters do "

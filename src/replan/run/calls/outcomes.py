@@ -22,12 +22,24 @@ class Outcomes:
         self.left = count
         self.parked: list[Call] = []
         """Calls that wait for a person, or are waits themselves."""
+        self.without: set[int] = set()
+        """Those that were not made, as what they need has failed."""
+        self.ended: list[int] | None = None
+        """Those that came out, where somebody asks in which order; None: nobody does."""
         self.place: Place | None = None
         """Of the call that came out last: with it the step comes to its end."""
 
     def end(self, at: int, outcome: Fault | JsonObject) -> None:
         self.of[at] = outcome
         self.left -= 1
+        if self.ended is not None:
+            self.ended.append(at)
+
+    def end_without(self, at: int, action_id: str) -> None:
+        """It is not made, as this action of its step has failed."""
+        self.without.add(at)
+        text = f"action {action_id!r}, which it needs, has failed"
+        self.end(at, Fault(category="dependency_error", kind="reference", message=text, happened="no"))
 
     def metadata(self) -> JsonObject:
         """What all of them add; the last writer in plan order wins."""

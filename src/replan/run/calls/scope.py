@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from replan.core.calls.site import Slot
 from replan.core.data.pieces import AT_ONCE, MANY, weight
 from replan.core.plan.index import references_of
+from replan.core.plan.inside import own_action
 from replan.core.references.conditions import roots
 from replan.core.references.derived import derived
 from replan.core.references.paths import PathError, select, static_steps
@@ -75,6 +77,8 @@ class Scope:
         return self._state.metadata_of(self._step.step_id) if known is None else known.shown
 
     def _output(self, ref: Reference) -> tuple[Any, str]:
+        if self._step.actions and (own := own_action(self._step, ref)) is not None:
+            return self._own(ref, own)
         action = ref.action
         step = self._state.steps.get(ref.head) or self._state.earlier.get(ref.head)
         if step is None:
@@ -96,6 +100,14 @@ class Scope:
         if action is not None:
             value = [one[action] for one in value] if step.items is not None else value[action]
         return value, f"the output of {ref.head!r}"
+
+    def _own(self, ref: Reference, action: str) -> tuple[Any, str]:
+        """What another action of the same step has given, of the same item."""
+        step = self._state.steps.get(self._step.step_id)
+        call = step.calls.get(Slot(action, self._index)) if step is not None else None
+        if call is None or call.output is None:
+            raise UnresolvedReference(ref.raw, where="this task", why=f"action {action!r} has no output")
+        return self._loaded.value_of(call.output), f"the output of {action!r}"
 
 
 def _check_known(ref: Reference, value: Any) -> None:

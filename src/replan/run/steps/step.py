@@ -29,6 +29,7 @@ from replan.run.recovery.actions import Mending
 from replan.run.session.context import Batch, Run
 from replan.run.session.outputs import Loaded
 from replan.run.session.stops import BudgetReached
+from replan.run.steps.inside import Inside
 
 _AT_ONCE = 50
 """Calls that only wait are prepared in one turn of the event loop."""
@@ -321,8 +322,8 @@ class Steps:
             return  # else it was stopped on the way
         faults = [
             (slot, outcome)
-            for (slot, _), outcome in zip(slots, calls.of, strict=True)
-            if isinstance(outcome, Fault)
+            for at, ((slot, _), outcome) in enumerate(zip(slots, calls.of, strict=True))
+            if isinstance(outcome, Fault) and at not in calls.without
         ]
         if faults and not goes_without(step, faults):
             await self._conclude(step, summed(faults, len(slots)), place)
@@ -343,46 +344,65 @@ class Steps:
 
         `much`: what they take may be large.
 
-        Each is prepared once it has its place, so that like calls are told apart in the order they start.
+        Each is prepared once it has its place, so that like calls are told apart in the order they start. One that needs others of its
+        item comes once these are done.
         """
-        running: list[asyncio.Task[None]] = []
         mine, urgency = asyncio.current_task(), self._urgency[step.step.step_id]
         assert mine is not None
-        for at, (slot, item) in enumerate(slots):
-            if running and place.owner is running[-1]:
-                place = Place(self._places)
-                place.belongs_to(mine)
-            await place.take(urgency)
-            aside = much or (item is not None and weight(item, AT_ONCE) > AT_ONCE)
-            if aside:
-                prepared = await prepared_beside(self._run, step, slot, loaded, item)
-            else:
-                prepared = prepared_call(self._run, step, slot, loaded, item)
-            if isinstance(prepared, Call) and (known := self.attempts.known(prepared)) is not None:
-                prepared = await self._reuse(prepared, known, loaded)
-            if isinstance(prepared, Call):
-                if self.attempts.may_begin(prepared):
-                    running.append(self._begin(step, prepared, place, calls, at))
-                else:
-                    waits = self._when_admitted(step, prepared, place, loaded, item, calls, at)
-                    running.append(self._host.spawn(step, waits, place))
-            elif isinstance(prepared, Parked):
-                calls.parked.append(prepared.call)
-                if not len(calls.parked) % _AT_ONCE:
-                    await asyncio.sleep(0)
-            elif isinstance(prepared, Fault) and self._mended().takes(step, slot, prepared):
-                mends = self._mend(step, slot, prepared, place, calls, at)
-                running.append(self._host.spawn(step, mends, place))
-            else:
-                calls.end(at, prepared)
-        if not running:
-            return place
-        if place.owner is not running[-1]:
-            place.give()
-        await asyncio.wait(running)
+        order = Inside(step.step, [slot for slot, _ in slots], calls)
+        while True:
+            for at in order.due():
+                if place.owner is not mine:
+                    place = Place(self._places)
+                    place.belongs_to(mine)
+                await place.take(urgency)
+                if artifacts := order.needed_artifacts(step, at):
+                    await loaded.load(self._run, self._run.task_id, artifacts)
+                task = await self._make_one(step, slots[at], loaded, place, calls, at, much=much)
+                if task is not None:
+                    order.is_made_by(task)
+            if not order.running:
+                break
+            if place.owner is mine:
+                place.give()
+            await order.news()
         if calls.place is not None:
             calls.place.belongs_to(mine)
         return calls.place or place
+
+    async def _make_one(
+        self,
+        step: StepState,
+        what: tuple[Slot, Any],
+        loaded: Loaded,
+        place: Place,
+        calls: Outcomes,
+        at: int,
+        *,
+        much: bool,
+    ) -> asyncio.Task[None] | None:
+        """Make one call of several; None: it has its outcome already, or is parked."""
+        slot, item = what
+        if much or (item is not None and weight(item, AT_ONCE) > AT_ONCE):
+            prepared = await prepared_beside(self._run, step, slot, loaded, item)
+        else:
+            prepared = prepared_call(self._run, step, slot, loaded, item)
+        if isinstance(prepared, Call) and (known := self.attempts.known(prepared)) is not None:
+            prepared = await self._reuse(prepared, known, loaded)
+        if isinstance(prepared, Call):
+            if self.attempts.may_begin(prepared):
+                return self._begin(step, prepared, place, calls, at)
+            waits = self._when_admitted(step, prepared, place, loaded, item, calls, at)
+            return self._host.spawn(step, waits, place)
+        if isinstance(prepared, Parked):
+            calls.parked.append(prepared.call)
+            if not len(calls.parked) % _AT_ONCE:
+                await asyncio.sleep(0)
+        elif isinstance(prepared, Fault) and self._mended().takes(step, slot, prepared):
+            return self._host.spawn(step, self._mend(step, slot, prepared, place, calls, at), place)
+        else:
+            calls.end(at, prepared)
+        return None
 
     async def _reuse(self, call: Call, known: Output, loaded: Loaded) -> JsonObject:
         value = known.value
