@@ -169,7 +169,7 @@ def test_json_in_a_text_that_gives_a_key_twice_says_nothing(text: str, found: ob
     assert read_text(text) == found
 
 
-@pytest.mark.parametrize("field", ["requires_approval", "when", "only_if", "for_each", "depends_on"])
+@pytest.mark.parametrize("field", ["requires_approval", "when", "only_if", "for_each", "allow_failed_items"])
 def test_a_field_of_steps_on_an_action_is_told_where_it_belongs(field: str) -> None:
     one = {"step_id": "a", "actions": [{"action_id": "b", "tool": "pay", "parameters": {}, field: "x"}]}
     (told,) = faults({"steps": [one]})

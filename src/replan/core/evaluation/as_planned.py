@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from replan.core.again.like_calls import is_meant_again
+from replan.core.calls.inside import own_action
 from replan.core.calls.names import bases
 from replan.core.calls.site import Slot
 from replan.core.calls.telling import Telling, unique_text
@@ -14,7 +15,6 @@ from replan.core.calls.told_alike import Told
 from replan.core.evaluation.read_since import Lookup, Readings
 from replan.core.failures.faults import DONE_ALREADY
 from replan.core.ids import canonical, digest
-from replan.core.plan.inside import own_action
 from replan.core.references.refs import Reference, listed
 from replan.core.references.resolve import resolve
 from replan.core.secrets import is_mask

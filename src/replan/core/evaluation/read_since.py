@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from replan.core.calls.inside import own_action
 from replan.core.ids import canonical
-from replan.core.plan.inside import own_action
 from replan.core.references.refs import Reference, listed
 from replan.core.references.resolve import resolve
 from replan.core.state.progress import CallState, StepState

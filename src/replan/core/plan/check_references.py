@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from replan.core.calls.inside import inside_violations, own_action
 from replan.core.data import schemas
 from replan.core.following.referred import is_followed
 from replan.core.plan.index import Draft, metadata_name
-from replan.core.plan.inside import inside_violations, own_action
 from replan.core.references.conditions import (
     STATUSES,
     check_condition,

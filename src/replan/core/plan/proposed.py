@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import NamedTuple
 
+from replan.core.calls.inside import uses_item
 from replan.core.calls.telling import unique_text
 from replan.core.ids import call_content
 from replan.core.plan.index import PlannedCall
-from replan.core.plan.inside import uses_item
 from replan.core.plan.placeholders import Stands, placeholders
 from replan.core.references.conditions import roots
 from replan.core.references.paths import check_path

@@ -21,9 +21,9 @@ from replan.core.plan.fields import (
     named_of_plan,
     order_of,
 )
-from replan.core.plan.polled import polled
 from replan.core.texts_as_json import read_text
 from replan.core.types import Action, JsonObject, Plan, Step
+from replan.core.waits.polled import polled
 from replan.core.words import kind_of
 from replan.errors import PlanInvalid
 

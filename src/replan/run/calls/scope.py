@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from replan.core.calls.inside import own_action
 from replan.core.calls.site import Slot
 from replan.core.data.pieces import AT_ONCE, MANY, weight
 from replan.core.plan.index import references_of
-from replan.core.plan.inside import own_action
 from replan.core.references.conditions import roots
 from replan.core.references.derived import derived
 from replan.core.references.paths import PathError, select, static_steps

@@ -6,8 +6,8 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from replan.core.calls.inside import needs_inside
 from replan.core.calls.site import Slot
-from replan.core.plan.inside import needs_inside
 from replan.core.state.task import StepState
 from replan.core.types import ActionId, Artifact, Fault, Step
 from replan.run.calls.outcomes import Outcomes

@@ -94,7 +94,7 @@ class Tree:
 
 
 _TOKEN = re.compile(
-    r"""\s*(?:
+    r"""\s*+(?:
       (?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?(?![\w.]))
     | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
     | (?P<name>[A-Za-z_][A-Za-z0-9_-]*)
@@ -102,8 +102,8 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_PATH = re.compile(r"""\s*\.\s*(?:[A-Za-z_][A-Za-z0-9_-]*(?<!-)|\*|"(?:[^"\\]|\\.)*")""")
-_FIELD = re.compile(r"""\s*\.\s*(?:[A-Za-z_][A-Za-z0-9_]*|\*|"(?:[^"\\]|\\.)*")""")
+_PATH = re.compile(r"""\s*+\.\s*+(?:[A-Za-z_][A-Za-z0-9_]*+(?:-++[A-Za-z0-9_]++)*+|\*|"(?:[^"\\]|\\.)*+")""")
+_FIELD = re.compile(r"""\s*+\.\s*+(?:[A-Za-z_][A-Za-z0-9_]*+|\*|"(?:[^"\\]|\\.)*+")""")
 _IN_BRACKETS = re.compile(r"""[\[\]]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`""", re.DOTALL)
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
@@ -331,7 +331,8 @@ class _Reader:
         first = True
         while True:
             # after the head there may be an action or a step of a followed task, which have hyphens as heads have
-            if found := (_PATH if first else _FIELD).match(self.text, at):
+            found = _PATH.match(self.text, at) if first else _FIELD.match(self.text, at)
+            if found is not None:
                 at = found.end()
                 first = found[0].strip(" .") in ("actions", "previous")
             elif self.text[at : at + 1] == "[":
