@@ -104,7 +104,9 @@ _TOKEN = re.compile(
 )
 _PATH = re.compile(r"""\s*+\.\s*+(?:[A-Za-z_][A-Za-z0-9_]*+(?:-++[A-Za-z0-9_]++)*+|\*|"(?:[^"\\]|\\.)*+")""")
 _FIELD = re.compile(r"""\s*+\.\s*+(?:[A-Za-z_][A-Za-z0-9_]*+|\*|"(?:[^"\\]|\\.)*+")""")
-_IN_BRACKETS = re.compile(r"""[\[\]]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`""", re.DOTALL)
+_IN_BRACKETS = re.compile(
+    r"""[\[\]]|"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|`(?:[^`\\]|\\.)*+`?""", re.DOTALL
+)
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _VALUES = {"true": True, "false": False, "null": None}
