@@ -188,7 +188,7 @@ def _wish(state: State, event: e.Wish, ts: float) -> None:
 
 def _taken(state: State, event: e.RequestTaken, ts: float) -> None:
     wish = next((one for one in state.wishes if one.request_id == event.request_id), None)
-    state.wishes = tuple(one for one in state.wishes if one is not wish)
+    state.wishes = tuple(one for one in state.wishes if one.request_id != event.request_id)
     if wish is None or event.refused:
         return
     match wish:
