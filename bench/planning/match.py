@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replan.core.plan.graph import Graph
-from replan.core.references.refs import Reference, parse
+from replan.core.references.refs import Reference, Segment, parse
 from replan.core.types import JsonObject, Plan, Step
 
 
@@ -71,9 +71,11 @@ def plain(value: Any, named: Mapping[str, str]) -> Any:
             return value
 
 
-def _spelt(part: str | Reference, named: Mapping[str, str]) -> str:
+def _spelt(part: Segment, named: Mapping[str, str]) -> str:
     if isinstance(part, str):
         return part
+    if not isinstance(part, Reference):
+        return part.meaning(lambda ref: _spelt(ref, named))
     if part.problem:
         return part.raw
     head = named.get(part.head, part.head)
