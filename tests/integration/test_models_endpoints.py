@@ -487,7 +487,7 @@ def test_whatever_the_arguments_of_a_call_are_they_become_text_and_nothing_else_
     [
         pytest.param(401, False, 1, id="a refused key"),
         pytest.param(402, False, 1, id="no money"),
-        pytest.param(429, True, 4, id="too many requests"),
+        pytest.param(429, True, 8, id="too many requests, for a minute"),
     ],
 )
 async def test_an_error_inside_an_answer_counts_as_what_it_says(

@@ -175,7 +175,8 @@ async def test_what_the_endpoint_asks_to_wait_is_waited() -> None:
         model = open_model("scripted", endpoint=server.url, sleep=waits)
         await model.ask(request())
         await model.aclose()
-    assert waits.asked == [7.0]
+    (waited,) = waits.asked
+    assert 6.9 <= waited <= 8.75  # and a random part more
 
 
 async def test_waits_grow_and_the_retries_end() -> None:

@@ -21,11 +21,12 @@ COOL_DOWN_SECS, LONGEST_COOL_DOWN_SECS = 2.0, 30.0
 class NoneAnswered(ModelUnavailable):
     """All that stand in for one another have failed. `retry_after`: in so many seconds one of them may be asked again.
 
-    `is_being_tried`: none was asked, and somebody else is finding out whether one is there again.
+    `is_being_tried`: none was asked, and somebody else is finding out whether one is there again. `is_busy`: all say "later".
     """
 
     retry_after: float | None = None
     is_being_tried = False
+    is_busy = False
 
 
 class Place:
@@ -130,6 +131,7 @@ async def ask_first(
     codes: set[int] = set()
     refused: set[bool] = set()
     waits: list[float] = []
+    later: set[bool] = set()
     unread = request.unread
     for place in order:
         model, last = place.model, place is order[-1]
@@ -141,6 +143,7 @@ async def ask_first(
             transient = True
             refused.add(False)
             waits.append(place.breaker.wait_secs)
+            later.add(getattr(place.failed, "is_busy", False))
             reasons.append(_left_alone(place))
             continue
         if relay is not None:
@@ -150,8 +153,13 @@ async def ask_first(
             with places.using(place):
                 reply = await model.ask(asked, relay)
         except ModelUnavailable as error:
+            is_busy = bool(getattr(error, "is_busy", False))
+            later.add(is_busy)
             if not getattr(error, "unasked", False):
-                tried.failed()
+                if not (
+                    is_busy and getattr(error, "retry_after", None)
+                ):  # who says when to come back is well
+                    tried.failed()
                 place.failed = error
             transient = transient or error.transient
             codes.add(error.exit_code)
@@ -181,6 +189,7 @@ async def ask_first(
     text = reasons[0] if len(reasons) == 1 else "no model answered:\n" + "\n".join(f"- {r}" for r in reasons)
     none = NoneAnswered(text, transient=transient, setup=codes == {2}, refused=refused == {True})
     none.retry_after = min(waits, default=0.0) or None
+    none.is_busy = later == {True}
     none.is_being_tried = not codes and any(place.breaker.is_probing for place in order)
     raise none
 

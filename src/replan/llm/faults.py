@@ -46,6 +46,14 @@ class EndpointError(ModelUnavailable):
         self.endless = False
         self.unasked = False
 
+    @property
+    def is_busy(self) -> bool:
+        """It says "later", and is well: too many have asked (429, 529), or it wants to be left alone, and was."""
+        return self.transient and (self.unasked or self.status in _BUSY)
+
+
+_BUSY = (429, 529)
+
 
 def explained(error: Exception, where: str, *, at_address: bool, key: str) -> EndpointError:
     """What a library has raised, as the fault that it is. `at_address`: of an endpoint that was named by its address."""

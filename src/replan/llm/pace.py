@@ -1,22 +1,28 @@
 """What a model may be asked: so much in a minute, and nothing while its provider wants to be left alone.
 
 A provider counts per account, whichever task asks. So there is one pace for each model, address and key of this process, and all
-that ask it go by that one.
+that ask it go by that one. Once it has turned one away as too many, they go on one by one, then in growing numbers: in one wave so
+many would be turned away again, and perhaps the same.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import count
 from weakref import WeakValueDictionary
 
 from replan.core.failures.asked_waits import for_all
 
 WINDOW_SECS = 60.0
+TAKEN_SECS = 1.0
+_WIDE = 64
+"""A gate for so many at once is an open one."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class Pace:
     def __init__(self, limit: Limit | None = None) -> None:
         self.limit = limit or Limit()
         self.left_alone_until = 0.0
+        self.gate = Gate()
         self._turns: deque[Turn] = deque()
 
     def leave_alone(self, secs: float) -> None:
@@ -91,6 +98,120 @@ class Pace:
         return most is None or sum(turn.tokens for turn in within) + tokens <= most
 
 
+class Entry:
+    """One request that was let through. `passed`: it was taken; `began`: when it was let through."""
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.undecided = True
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Gate:
+    """Who may ask at once. Open, until somebody is turned away; from then on for one, and for twice as many with each that is taken.
+
+    An endpoint turns away at once, and answers when it is done: whoever was not turned away within `TAKEN_SECS` was taken. They go
+    in the order in which they first came, also those that come again.
+    """
+
+    def __init__(self) -> None:
+        self.passed = 0
+        """How many answers there were."""
+        self.refused = 0
+        """How often in a row somebody was turned away: several that were sent before the first heard of it are one."""
+        self._refused_at = 0.0
+        self._width: int | None = None
+        self._undecided = 0
+        self._waiting: list[tuple[int, asyncio.Future[None], _Waiting]] = []
+        self._tickets = count()
+
+    def ticket(self) -> int:
+        return next(self._tickets)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether one more may go through without waiting."""
+        return self._width is None or (self._undecided < self._width and not self._waiting)
+
+    async def enter(self, ticket: int) -> Entry:
+        """Wait until it is one's turn. The wait is none of the request's own time, as long as others get their answers."""
+        if self._width is not None:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (ticket, turn, _Waiting()))
+            self._let_in()
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.cancelled():
+                    self._waiting = [one for one in self._waiting if one[1] is not turn]
+                    heapq.heapify(self._waiting)
+                else:
+                    self._undecided -= 1
+                self._let_in()
+                raise
+        else:
+            self._undecided += 1
+        return Entry(_now())
+
+    def sent(self, entry: Entry) -> None:
+        """It goes out now."""
+        entry.began = _now()
+        entry.timer = asyncio.get_running_loop().call_later(TAKEN_SECS, self._taken, entry)
+
+    def left(self, entry: Entry, *, answered: bool = False, busy: bool = False) -> None:
+        """It has come to an end: `answered`, turned away as too many (`busy`), or otherwise, which says nothing here."""
+        if busy:
+            self._width = 1
+            if entry.began >= self._refused_at:
+                self.refused += 1
+                self._refused_at = _now()
+        elif answered:
+            self.passed += 1
+            self.refused = 0
+            for _, _, waiting in self._waiting:
+                waiting.others_go_on()
+            self._widen()
+        self._decide(entry)
+
+    def _taken(self, entry: Entry) -> None:
+        self._widen()
+        self._decide(entry)
+
+    def _decide(self, entry: Entry) -> None:
+        if entry.timer is not None:
+            entry.timer.cancel()
+        if entry.undecided:
+            entry.undecided = False
+            self._undecided -= 1
+        self._let_in()
+
+    def _widen(self) -> None:
+        if self._width is not None:
+            self._width *= 2
+            if self._width > _WIDE:
+                self._width = None
+
+    def _let_in(self) -> None:
+        while self._waiting and (self._width is None or self._undecided < self._width):
+            _, turn, _ = heapq.heappop(self._waiting)
+            if not turn.done():
+                turn.set_result(None)
+                self._undecided += 1
+
+
+class _Waiting:
+    """The time limits of one that waits at the gate."""
+
+    def __init__(self) -> None:
+        self._scopes = _LIMITED.get()
+        self._counted = _now()
+
+    def others_go_on(self) -> None:
+        """What was waited so far counts for nothing: the endpoint is there."""
+        waited, self._counted = _now() - self._counted, _now()
+        _move(self._scopes, waited)
+
+
 def _now() -> float:
     return asyncio.get_running_loop().time()
 
@@ -120,6 +241,10 @@ def limited(scope: asyncio.Timeout) -> Iterator[None]:
 
 
 def do_not_count(secs: float) -> None:
-    for scope in _LIMITED.get():
-        if (when := scope.when()) is not None:
+    _move(_LIMITED.get(), secs)
+
+
+def _move(scopes: tuple[asyncio.Timeout, ...], secs: float) -> None:
+    for scope in scopes:
+        if not scope.expired() and (when := scope.when()) is not None:
             scope.reschedule(when + secs)

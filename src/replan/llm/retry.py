@@ -19,6 +19,10 @@ from replan.ports import Model, ModelReply, ModelRequest, Priced
 FIRST_WAIT_SECS, LONGEST_WAIT_SECS = 0.5, 30.0
 _TOLD_SECS = 1.0
 """Who waits longer is told why."""
+_SPREAD, _MOST_SPREAD_SECS = 0.25, 5.0
+"""So much longer than it was asked for a wait is at most, by chance."""
+_MOST_WAITED_SECS = 600.0
+"""For an endpoint that says "later" to everybody, where there is no time limit."""
 
 
 def _too_long(error: ModelUnavailable, wait: float, limit: float | None) -> ModelUnavailable:
@@ -34,19 +38,62 @@ def _too_long(error: ModelUnavailable, wait: float, limit: float | None) -> Mode
     return said
 
 
-def _leave_alone(name: str, secs: float) -> None:
-    """`EndpointError` where another task was told so, and its wait is not over."""
-    if secs > 0:
-        held = EndpointError(f"{name} has asked to be left alone for {in_digits(math.ceil(secs))} s more", transient=True, status=429, retry_after=secs)  # fmt: skip
-        held.unasked = True
-        raise held
+def _unasked(why: str, secs: float | None) -> EndpointError:
+    """For one that was not asked at all: another was turned away, and the wait is not over."""
+    held = EndpointError(why, transient=True, status=429, retry_after=secs)
+    held.unasked = True
+    return held
+
+
+def _left_alone(name: str, secs: float) -> EndpointError:
+    return _unasked(f"{name} has asked to be left alone for {in_digits(math.ceil(secs))} s more", secs)
+
+
+def _is_busy(error: ModelUnavailable) -> bool:
+    return bool(getattr(error, "is_busy", False))
+
+
+class _Waits:
+    """The waits of one question, which end with its time: as long as nobody else gets an answer there, either."""
+
+    def __init__(self, pace: Pace, limit: float | None, scope: asyncio.Timeout) -> None:
+        self._pace = pace
+        self._limit = limit
+        self._scope = scope
+        self._clock = asyncio.get_running_loop().time
+        self._passed = pace.gate.passed
+        self._waited = 0.0
+        self._over = self._own_until = 0.0
+
+    def left(self) -> float:
+        """So long it has to be left alone still, but for what was waited already."""
+        until = max(self._pace.left_alone_until, self._own_until)
+        return until - self._clock() if until > self._over else 0.0
+
+    def leave_alone(self, secs: float) -> None:
+        self._own_until = self._clock() + secs
+        self._pace.leave_alone(secs)
+
+    def begin(self, secs: float) -> None:
+        self._over = max(self._pace.left_alone_until, self._own_until)
+        self._waited += secs
+
+    def check(self, secs: float, error: ModelUnavailable) -> None:
+        """Raise what is wrong where a wait would only run into the limit."""
+        if self._passed != self._pace.gate.passed:
+            self._passed, self._waited = self._pace.gate.passed, 0.0
+        deadline = self._scope.when()
+        most = _MOST_WAITED_SECS if self._limit is None else self._limit
+        if (deadline is not None and self._clock() + secs >= deadline) or self._waited + secs > most:
+            raise _too_long(error, secs, most)
 
 
 class RetryingModel:
     """A model whose transient faults are tried again, within one time limit for the whole.
 
     Waits grow from `FIRST_WAIT_SECS` by two up to `LONGEST_WAIT_SECS`, each shortened by a random part of up to
-    a half; a `retry_after` of the endpoint is waited for in full. `timeout_secs` holds where the request sets none; a function is asked
+    a half; a `retry_after` of the endpoint is waited for in full, and a random part more. To be turned away as too many is none of the
+    `max_retries` failures: it is asked again while there is time, in one's turn (`Gate`). `timeout_secs` holds where the request sets none; a function is asked
     at the beginning of each.
     """
 
@@ -74,42 +121,51 @@ class RetryingModel:
     async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
         limit = self.timeout_secs if request.timeout_secs is None else request.timeout_secs
         last: ModelUnavailable | None = None
-        pace: Pace | None = getattr(self._model, "pace", None)
+        pace: Pace = getattr(self._model, "pace", None) or Pace()
+        gate, ticket = pace.gate, pace.gate.ticket()
         clock = asyncio.get_running_loop().time
         try:
             async with asyncio.timeout_at(None if limit is None else clock() + limit) as scope:
                 with limited(scope):
                     relay = None if on_text is None else Relay(on_text)
                     attempt = 0
-                    waited_for = 0.0
-                    """Until then the provider wanted to be left alone, and was."""
+                    waits = _Waits(pace, limit, scope)
                     while True:
                         if relay is not None:
                             relay.begin()
+                        if (held := self._held(pace, waits)) is not None:
+                            last = last or held
+                            if not self.max_retries:
+                                raise held
+                            waits.check(pace.alone_for(), held)
+                        entry = await gate.enter(ticket)
+                        busy = answered = False
                         try:
-                            if pace is not None and pace.left_alone_until > waited_for:
-                                _leave_alone(self.name, pace.alone_for())
+                            while (secs := waits.left()) > 0:
+                                last = last or _left_alone(self.name, secs)
+                                waits.check(secs, last)
+                                await self._wait_for(secs, request, last, waits)
                             attempt += 1
+                            gate.sent(entry)
                             reply = await self._model.ask(request, relay)
                             self.name = self._model.name  # it may have asked the endpoint for it
+                            answered = True
                             return reply
                         except ModelUnavailable as error:
                             last = error
-                            if limit is not None and getattr(error, "is_being_tried", False):
-                                attempt -= 1  # who waits for somebody else's try has not had one
-                            if isinstance(error, EndpointError) and error.unasked:
-                                if not self.max_retries:
-                                    raise
-                            elif not error.transient or attempt > self.max_retries:
+                            busy = _is_busy(error)
+                            if busy or (limit is not None and getattr(error, "is_being_tried", False)):
+                                attempt -= 1  # "later" is no failure; and who waits for somebody else's try has had none
+                            if not error.transient or not self.max_retries or attempt > self.max_retries:
                                 raise
-                        wait = self._wait(max(attempt, 1), last)
-                        deadline = scope.when()
-                        if deadline is not None and clock() + wait >= deadline:
-                            raise _too_long(last, wait, limit)  # it would only run into the limit
-                        if request.watcher is not None and wait >= _TOLD_SECS:
-                            request.watcher.tell(f"waiting {wait:.0f} s before asking again: {last}")
-                        waited_for = pace.left_alone_until if pace is not None else 0.0
-                        await self._sleep(wait)
+                        finally:
+                            gate.left(entry, answered=answered, busy=busy)
+                        wait = self._wait(gate.refused if busy else max(attempt, 1), last)
+                        waits.check(wait, last)
+                        if busy:
+                            waits.leave_alone(wait)  # at the gate, in one's turn
+                        else:
+                            await self._wait_for(wait, request, last, waits)
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -119,6 +175,23 @@ class RetryingModel:
                 "(the limit is [llm] timeout_secs; a slow model needs a longer one)",
                 transient=True,
             ) from last
+
+    def _held(self, pace: Pace, waits: _Waits) -> EndpointError | None:
+        """Why it may not be asked at once, if it may not."""
+        if waits.left() > 0 and (secs := pace.alone_for()) > 0:
+            return _left_alone(self.name, secs)
+        return None if pace.gate.is_free else _unasked(f"{self.name} has turned others away, and takes no more at once", None)  # fmt: skip
+
+    async def _wait_for(
+        self, secs: float, request: ModelRequest, why: ModelUnavailable, waits: _Waits
+    ) -> None:
+        waits.begin(secs)
+        if _is_busy(why) or getattr(why, "retry_after", None) is not None:
+            # Not all that were told the same at once: other processes have heard it, too.
+            secs += min(secs * _SPREAD, _MOST_SPREAD_SECS) * self._rand()
+        if request.watcher is not None and round(secs, 1) >= _TOLD_SECS:
+            request.watcher.tell(f"waiting {secs:.0f} s before asking again: {why}")
+        await self._sleep(secs)
 
     def price(self) -> Price | None:
         """What the model says; one that is not asked for it bears the cost that it reports."""

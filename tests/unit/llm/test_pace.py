@@ -99,7 +99,8 @@ def test_what_one_task_was_told_holds_the_others_and_is_none_of_their_tries() ->
     async def scene() -> list[float]:
         model = Busy(Pace(), 7.0)
         began = asyncio.get_running_loop().time()
-        asking = [RetryingModel(model, max_retries=1, timeout_secs=30).ask(REQUEST) for _ in range(4)]
+        calm = {"max_retries": 1, "timeout_secs": 30.0, "rand": lambda: 0.0}
+        asking = [RetryingModel(model, **calm).ask(REQUEST) for _ in range(4)]  # type: ignore[arg-type]
         await asyncio.gather(*asking)
         return [round(at - began, 3) for at in model.asked]
 
