@@ -437,7 +437,7 @@ async def test_an_answer_that_a_limit_of_tokens_has_cut_off_is_told_of_once(odd:
         async with Replan(tools=[weather], endpoint=server.url, db=tmp_path / "r.db") as replan:
             task = await replan.submit("Weather?")
             told = [str(record) async for record in replan.watch(task, ephemeral=True)]
-    lines = [line for line in told if "limit of output tokens" in line]
+    lines = [line for line in told if "stopped at its limit of output tokens" in line]
     assert len(lines) == (odd == "short")
 
 
@@ -487,19 +487,21 @@ def test_whatever_the_arguments_of_a_call_are_they_become_text_and_nothing_else_
     [
         pytest.param(401, False, 1, id="a refused key"),
         pytest.param(402, False, 1, id="no money"),
-        pytest.param(429, True, 8, id="too many requests, for a minute"),
+        pytest.param(429, True, 6, id="too many requests, for a minute"),
     ],
 )
 async def test_an_error_inside_an_answer_counts_as_what_it_says(
     status: int, transient: bool, requests: int, listening: bool
 ) -> None:
     fault = EndpointFault("inside_200", status=status, message="sorry")
-    with ScriptedEndpoint(SCRIPT, faults=[fault] * 9) as server:
+    with ScriptedEndpoint(SCRIPT, faults=[fault] * 20) as server:
         async with asking(server) as model:
             with pytest.raises(ModelUnavailable, match="sorry") as caught:
                 await model.ask(request(), [].append if listening else None)
     assert caught.value.transient is transient
-    assert len(server.requests) == requests
+    assert (
+        requests <= len(server.requests) <= 2 * requests - 1
+    )  # "too many": as long as there is time, and waits have a random part
 
 
 @pytest.mark.parametrize(

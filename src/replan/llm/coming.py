@@ -30,6 +30,8 @@ class Coming:
         self._bytes = self._wordless = 0
         self._before = ""
         self._held: dict[str, str] = {}
+        self.without_reason = False
+        """The end has come, and no word of why."""
         self.forbidden: Exception | None = None
         """What whoever asks has raised, whatever libraries make of it."""
 

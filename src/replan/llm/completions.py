@@ -11,7 +11,7 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from replan.core.types import JsonObject
@@ -191,6 +191,8 @@ def _choices_in_form(body: Any) -> bool:
         right: JsonObject = {}
         if choice.get("finish_reason") and choice["finish_reason"] not in _ENDS:
             right["finish_reason"] = "length" if _IS_CUT.search(str(choice["finish_reason"])) else "stop"
+        elif not is_piece and not choice.get("finish_reason") and any(map(is_unclosed, _said(message))):
+            right["finish_reason"] = "length"  # it tells no end, and has come to none
         choice.update(right)
         spoken: JsonObject = {}
         if message and message.get("role", "assistant" if "delta" in choice else None) != "assistant":
@@ -200,6 +202,24 @@ def _choices_in_form(body: Any) -> bool:
         message.update(spoken)
         changed = changed or bool(odd or around or right or spoken)
     return changed
+
+
+def _said(message: JsonObject) -> Iterator[str]:
+    calls = [_held(call, "function") for call in _listed(message, "tool_calls")]
+    for part, name in ((message, "content"), *((call, "arguments") for call in calls)):
+        if part is not None and isinstance(text := part.get(name), str):
+            yield text
+
+
+def is_unclosed(text: str) -> bool:
+    """True of a text whose first object does not come to its end."""
+    if (begin := text.find("{")) < 0:
+        return False
+    try:
+        json.JSONDecoder().raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        return True
+    return False
 
 
 def _of_first_choice(body: Any, *, strict: bool = False) -> bool:

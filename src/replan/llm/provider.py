@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from replan.core.types import Usage
 from replan.errors import ModelUnavailable
 from replan.llm import address, faults, forms
 from replan.llm.coming import MOST_TOKENS, asked_for
+from replan.llm.completions import is_unclosed
 from replan.llm.faults import EndpointError
 from replan.llm.ladder import Ladder, Mode, Way
 from replan.llm.pace import Limit, pace_of
@@ -194,9 +196,9 @@ class ProviderModel:
                 if watcher is not None:
                     watcher.used(usage)
                 raise EndpointError(f"{self._where()} {withheld}")
-            cut = response.finish_reason == "length"
             form = await _form_of(text, fields)
-            if cut and watcher is not None and form != "good":
+            cut = await _is_cut(text, response.finish_reason, at_address=self._url is not None)
+            if cut and watcher is not None:
                 left = _room(request) if way.bounded else None
                 watcher.tell(
                     f"{self.name} stopped at its limit of output tokens before its answer was whole: "
@@ -218,6 +220,7 @@ class ProviderModel:
             usage=usage,
             endpoint=self.name,
             other_ways=climb.other_ways,
+            cut=cut,
             could_be_read=climb.could_be_read,
         )
 
@@ -304,7 +307,8 @@ class ProviderModel:
                         if piece := forms.piece_of(event):
                             told = True
                             on_text(piece)
-                    return stream.get()
+                    found = stream.get()
+                    return replace(found, finish_reason=None) if coming.without_reason else found
             except (
                 Exception
             ) as error:  # libraries raise what they like about an answer that they did not expect
@@ -396,6 +400,25 @@ def _room(request: ModelRequest) -> int | None:
     """What an answer may have by the limits of the task, where that is less than any answer may have."""
     room = request.watcher.room() if request.watcher is not None else None
     return room if room is not None and room < MOST_TOKENS else None
+
+
+async def _is_cut(text: str, reason: str | None, *, at_address: bool) -> bool:
+    """Whether the answer stopped before its end: the endpoint says so, and what has come is no whole JSON by itself; or it says nothing
+    of an end, and no object of it is closed."""
+    if reason == "length":
+        is_cut = _is_no_json
+    elif reason is None and at_address:
+        is_cut = is_unclosed
+    else:
+        return False
+    return is_cut(text) if len(text) <= ANSWER_AT_ONCE else await beside(is_cut, text)
+
+
+def _is_no_json(text: str) -> bool:
+    try:
+        return not isinstance(json.loads(text), dict | list)
+    except (ValueError, RecursionError):
+        return True
 
 
 async def _form_of(text: str, fields: Sequence[str]) -> Form:

@@ -139,6 +139,8 @@ class EventStream(httpx2.AsyncByteStream):
         while (data := await _next(pieces, _AFTER_THE_END_SECS if finished else None)) is not None:
             if data.startswith("[DONE]"):
                 if not finished:
+                    if self._coming is not None:
+                        self._coming.without_reason = True
                     yield _event(json.dumps({**last, "choices": [_THE_END], "usage": None}))
                 if used is not None:
                     yield _event(json.dumps({**last, "choices": [], "usage": used}))

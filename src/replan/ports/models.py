@@ -86,6 +86,8 @@ class ModelReply(Frozen):
     """Which of several models or endpoints answered, where there are several."""
     other_ways: bool = Field(default=False, exclude_if=lambda value: not value, repr=False)
     """The same may be asked in another way, should this not have the form of an answer (`ModelRequest.unread`)."""
+    cut: bool = Field(default=False, exclude_if=lambda value: not value)
+    """It stopped at a limit of tokens before it was whole: what is missing may be what counts, so nothing of it is believed."""
     could_be_read: Callable[[], None] | None = Field(default=None, exclude=True, repr=False)
     """Told by whoever has read the answer that it had the form of one."""
 

@@ -167,6 +167,10 @@ def names_of(models: Mapping[Role, Model], called: Mapping[str, str]) -> list[st
 
 
 def _response(reply: ModelReply) -> Any:
+    if reply.cut:  # the protocol has no word for it, and an answer is believed
+        raise ModelUnavailable(
+            f"the answer of {reply.model} was cut off before it was whole, at a limit of output tokens"
+        )
     used = reply.usage
     usage = pb.Usage(
         input_tokens=used.input_tokens,

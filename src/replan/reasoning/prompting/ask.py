@@ -22,6 +22,12 @@ T = TypeVar("T")
 
 _SHOWN_ANSWER = 24_000
 """Characters of a rejected answer that go back with its correction."""
+_SHOWN_CUT = 1_000
+"""Of one that was cut: it is not gone on with."""
+_SHORTER = (
+    "This answer was cut off before its end, most likely at the limit of output tokens. What is missing cannot be guessed, so nothing of it counts. "
+    "Answer anew with one whole JSON object, and with far fewer words in it."
+)
 _SMALL_SECOND_THOUGHT = 0.6
 """Asked again at 0, a small model tends to say the same again."""
 _SMALL_MAX_TOKENS = 1200
@@ -38,6 +44,16 @@ class Violations(ValueError):
 
 class Unread(Violations):
     """It has not even the form of an answer: the model may not have been asked in a way that works with it."""
+
+
+class _Cut(Violations):
+    """It stopped before its end: what is missing may be what counts."""
+
+
+_CUT = (
+    "the answer was cut off before it was whole, at a limit of output tokens (the model's own, or what the limits of the task leave it) "
+    "or by the end of its stream; nothing of it is used"
+)
 
 
 class InPlaceOf(Protocol):
@@ -114,7 +130,7 @@ async def ask_typed(
     )
     turns = [Turn(role="user", text=prompt.user)]
     attempt = tries = 1
-    unread = 0
+    unread = cuts = 0
     doubted: list[T] = []
     while True:
         request = ModelRequest(
@@ -135,16 +151,21 @@ async def ask_typed(
             raise
         formless = False
         try:
+            if reply.cut:
+                cuts += 1 if reply.text.strip() else 2  # of nothing there is nothing shorter
+                raise _Cut([_CUT])
             value = await _understood(reply.text, keys, read, alone=alone)
         except Violations as refused:
             if doubted:
                 return doubted[0]
-            problems, formless = refused.problems, isinstance(refused, Unread)
-            problems += (otherwise,) if formless and otherwise else ()
+            problems, formless = refused.problems, isinstance(refused, Unread | _Cut)
+            problems += (otherwise,) if formless and otherwise and not reply.cut else ()
             again = attempt > 1 or not corrections
             last = tries > corrections and not (formless and reply.other_ways)
-            if in_place is not None and (
-                stands_for := await _instead(in_place, reply.text, again=again, last=last)
+            if (
+                in_place is not None
+                and not reply.cut
+                and (stands_for := await _instead(in_place, reply.text, again=again, last=last))
             ):
                 with contextlib.suppress(Violations):
                     return read(stands_for)
@@ -163,20 +184,21 @@ async def ask_typed(
         if on_rejected is not None:
             on_rejected(problems, attempt)
         attempt += 1
-        if formless and reply.other_ways and (unread or tries > corrections):
+        if formless and reply.other_ways and (unread or tries > corrections or cuts > 1):
             unread, tries = unread + 1, 1
             turns = turns[:1]
             continue
-        if tries > corrections and not doubted:
+        if (tries > corrections or cuts > 1) and not doubted:
             raise AnswerInvalid(
                 f"the model's {schema_name} could not be used after {attempt - 1} "
                 f"{'try' if attempt == 2 else 'tries'}: {'; '.join(problems)}",
                 problems=problems,
                 text=reply.text,
             )
+        shown = reply.text[: _SHOWN_ANSWER if not reply.cut else _SHOWN_CUT]
         turns += [
-            Turn(role="assistant", text=reply.text[:_SHOWN_ANSWER] or "(an empty answer)"),
-            Turn(role="user", text=correction(problems, plain=small)),
+            Turn(role="assistant", text=shown or "(an empty answer)"),
+            Turn(role="user", text=_SHORTER if reply.cut else correction(problems, plain=small)),
         ]
         tries += 1
 
