@@ -231,9 +231,10 @@ async def test_what_is_said_about_a_task_is_held_to_what_it_may_say(tmp_path: Pa
     [
         ({"parts": [{"text": "a"}] * 1_001}, "message.parts: there are 1,001; at most 1,000 are taken"),
         ({"parts": [{"data": {"k": [0] * 20_000}}]}, "more than 20,000 values"),
+        ({"parts": [{"data": {"k": [None] * 20_000}}]}, "more than 20,000 values"),
         ({"parts": [{"text": "x"}], "referenceTaskIds": ["y"] * 20_001}, "more than 20,000 values"),
     ],
-    ids=["parts", "data", "references"],
+    ids=["parts", "data", "nulls", "references"],
 )
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
 async def test_a_call_that_is_long_to_read_is_refused_unread(

@@ -40,6 +40,6 @@ def _problem(params: Any) -> str:
             f"message.parts: there are {len(parts):,}; at most {MOST_PARTS:,} are taken: write the text in one part, "
             "and what belongs together in one object"
         )
-    if next(islice(every(params), MOST_VALUES, None), None) is not None:
+    if any(True for _ in islice(every(params), MOST_VALUES, None)):
         return f"params: it holds more than {MOST_VALUES:,} values; hand in large metadata as a text, or with POST /api/v1/tasks"
     return ""
