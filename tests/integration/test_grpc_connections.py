@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import socket
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from replan.config import Settings
 from replan.run.access.callers import LOCAL, Caller
 from replan.server.auth.credentials import Credentials
 from replan.server.auth.refused import Refused
-from replan.server.grpc.connections import Peer, peer_of
+from replan.server.grpc.connections import Connections, Peer, peer_of
 from replan.server.grpc.messages import SERVICE, pb
 
 pytestmark = pytest.mark.anyio
@@ -96,6 +97,48 @@ async def test_a_stream_that_is_open_stays_whoever_comes(there: Grpc) -> None:
             await there._replace(channel=channel).call("CancelTask", GOOD, task_id=wanted.task_id)
         seen = [event.type async for event in following]
     assert seen[-1] == "task_cancelled"
+
+
+async def test_they_are_kept_within_their_limit_again_once_files_can_be_opened() -> None:
+    gave_way: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as own:
+        port = own.getsockname()[1]
+        with held(f"127.0.0.1:{port}", 3, b"") as others:
+            taken = [own.accept()[0] for _ in others]
+            connections = Connections(1, gave_way.append)
+            with no_more_files():
+                keeping = asyncio.create_task(connections.keep(port))
+                await asyncio.sleep(0)
+                assert not gave_way
+            async with asyncio.timeout(10):
+                await asyncio.to_thread(read_to_its_end, others[0])
+            keeping.cancel()
+            for one in taken:
+                one.close()
+
+
+@contextlib.contextmanager
+def no_more_files() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_one_that_is_closing_counts_no_more() -> None:
+    gave_way: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as own:
+        port = own.getsockname()[1]
+        with held(f"127.0.0.1:{port}", 3, b"") as others:
+            taken = [own.accept()[0] for _ in others]  # and not closed, though the other side is gone
+            connections = Connections(2, gave_way.append)
+            assert connections.look(port)
+            assert not connections.look(port)
+            assert len(gave_way) == 1
+            for one in taken:
+                one.close()
 
 
 def read_to_its_end(one: socket.socket) -> None:

@@ -90,13 +90,9 @@ class _Held:
 
     def close(self) -> None:
         """As if the other side had. The file is gRPC's, and closed by it: its number may stand for another one by now."""
-        self._closing = True
-        with contextlib.suppress(OSError):
-            number = os.dup(self._number)
-            if os.fstat(number).st_ino != self.inode:
-                os.close(number)
-                return
-            with socket.socket(fileno=number) as own:
+        if (again := _again(self._number, self.inode)) is not None:
+            self._closing = True
+            with contextlib.suppress(OSError), socket.socket(fileno=again) as own:
                 own.shutdown(socket.SHUT_RDWR)
 
 
@@ -132,7 +128,10 @@ class Connections:
     async def keep(self, port: int) -> None:
         """Within the limit, for ever."""
         while _CAN_BE_FOUND:
-            too_many = self.look(port)
+            try:
+                too_many = self.look(port)
+            except OSError:  # no file is left to look with: some are closed in a moment
+                too_many = True
             await asyncio.sleep(_LOOK_AGAIN_SECS if too_many else _LOOK_SECS)
 
     def look(self, port: int) -> bool:
@@ -141,12 +140,15 @@ class Connections:
         if len(numbers) <= self._most:  # all files together
             return False
         self._find(numbers, port)
-        over = len(self._held) - self._most
+        over = sum(not one.is_closing() for one in self._held.values()) - self._most
         for _ in range(over):
             closed = self._waiting.make_room(len(self._held))
             if closed is None:
                 break
             assert isinstance(closed, _Held)
+            if not closed.is_closing():  # it could not be now
+                self._waiting.add(closed)
+                break
             self._gave_way(closed.whose.host)
         return over > 0
 
@@ -163,10 +165,16 @@ class Connections:
                 held[number] = known
             elif self._others.get(number) == found.st_ino:
                 others[number] = found.st_ino
-            elif stat.S_ISSOCK(found.st_mode) and (peer := _connected(number, found.st_ino, port)):
-                held[number] = _Held(number, found.st_ino, peer, self._calls)
-            else:
+            elif not stat.S_ISSOCK(found.st_mode):
                 others[number] = found.st_ino
+            else:
+                again = _again(number, found.st_ino)
+                if again is None:  # it is looked at another time
+                    continue
+                if peer := _connected(again, port):
+                    held[number] = _Held(number, found.st_ino, peer, self._calls)
+                else:
+                    others[number] = found.st_ino
         for number, one in self._held.items():
             if held.get(number) is not one:
                 self._waiting.forget(one)
@@ -177,17 +185,22 @@ class Connections:
         self._by_peer = {one.whose: one for one in held.values()}
 
 
-def _connected(number: int, inode: int, port: int) -> Peer | None:
-    """Whose connection to that port it is."""
+def _again(number: int, inode: int) -> int | None:
+    """The same open file under a number of our own, so that it stays the same; None if it is another one by now, or none may be opened."""
     with contextlib.suppress(OSError):
-        again = os.dup(number)  # so that it stays the same file meanwhile
-        if os.fstat(again).st_ino != inode:
-            os.close(again)
-            return None
-        with socket.socket(fileno=again) as own:
-            if own.family in (socket.AF_INET, socket.AF_INET6) and own.getsockname()[1] == port:
-                host, there = own.getpeername()[:2]
-                return Peer(_plain(host), there)
+        again = os.dup(number)
+        if os.fstat(again).st_ino == inode:
+            return again
+        os.close(again)
+    return None
+
+
+def _connected(number: int, port: int) -> Peer | None:
+    """Whose connection to that port it is; the number is used up."""
+    with contextlib.suppress(OSError), socket.socket(fileno=number) as own:
+        if own.family in (socket.AF_INET, socket.AF_INET6) and own.getsockname()[1] == port:
+            host, there = own.getpeername()[:2]
+            return Peer(_plain(host), there)
     return None
 
 
