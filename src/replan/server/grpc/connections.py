@@ -163,9 +163,7 @@ class Connections:
             known = self._held.get(number)
             if known is not None and known.inode == found.st_ino:
                 held[number] = known
-            elif self._others.get(number) == found.st_ino:
-                others[number] = found.st_ino
-            elif not stat.S_ISSOCK(found.st_mode):
+            elif self._others.get(number) == found.st_ino or not stat.S_ISSOCK(found.st_mode):
                 others[number] = found.st_ino
             else:
                 again = _again(number, found.st_ino)

@@ -7,9 +7,11 @@ import logging
 import secrets
 import socket
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import to_json
+from uvicorn.protocols.http.flow_control import FlowControl
 
 from replan.server.giving_way import Waiting, network_of
 from replan.server.http.calls import ROOT
@@ -69,12 +71,26 @@ _faults = logging.getLogger("uvicorn.error.faults")
 _faults.setLevel(logging.ERROR)
 _AT_ONCE_BYTES = 1_024
 """Of several requests in a row: so much is taken up before others have their turn."""
+_AT_ONCE_OF_BODY_BYTES = 4_096
+"""The same where a body is under way: what follows it may be requests in a row, too."""
 _HALF_CLOSED_SECS = 1.0
 """For an answer that may take its time, where the other side has said that it sends nothing more, and may be gone."""
 
 
 class _HeadTooLarge(Exception):
     pass
+
+
+class _Held(FlowControl):
+    """Reading that does not go on while there is something left of what was read: uvicorn has it go on with every answer."""
+
+    def __init__(self, transport: Any, is_held: Callable[[], bool]) -> None:
+        super().__init__(transport)
+        self._is_held = is_held
+
+    def resume_reading(self) -> None:
+        if not self._is_held():
+            super().resume_reading()
 
 
 def bounded(
@@ -151,6 +167,7 @@ def bounded(
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            self.flow = _Held(transport, lambda: bool(self._rest))
             transport.set_write_buffer_limits(high=MOST_UNSENT_BYTES)
             found = transport.get_extra_info("peername")
             self.host = str(found[0]) if isinstance(found, tuple) else ""
@@ -204,28 +221,38 @@ def bounded(
                 self.cut()
 
         def data_received(self, data: bytes) -> None:
-            if self._rest:
-                self._rest += data  # of what came before reading was held up
+            if self._rest or self._in_a_row:
+                self._keep(self._rest + data)
             else:
                 self._take_up(data)
+
+        @property
+        def _in_a_row(self) -> bool:
+            """Whole requests wait for the answer to the one before them."""
+            return bool(getattr(self, "pipeline", None))
+
+        def _keep(self, rest: bytes) -> None:
+            self._rest = rest
+            self.flow.pause_reading()
 
         def _take_up(self, data: bytes) -> None:
             """Requests that were sent without waiting for answers are taken up one after the other, and nobody waits for all of them."""
             at = 0
             while at < len(data) and not self.transport.is_closing():
-                if at and getattr(self, "pipeline", None):
-                    self._rest = data[at:]
-                    self.flow.pause_reading()
+                if at and self._in_a_row:
+                    self._keep(data[at:])
                     return
                 in_a_body = self.cycle is not None and self.cycle.more_body
-                end = len(data) if in_a_body else at + _AT_ONCE_BYTES
+                end = at + (_AT_ONCE_OF_BODY_BYTES if in_a_body else _AT_ONCE_BYTES)
                 super().data_received(data[at:end])
                 at = end
 
         def _go_on(self) -> None:
-            if not getattr(self, "pipeline", None):
+            if not self._in_a_row:
                 rest, self._rest = self._rest, b""
                 self._take_up(rest)
+                if not (self._in_a_row or self.transport.is_closing()):  # in a row, it goes on with an answer
+                    self.flow.resume_reading()
 
         def eof_received(self) -> bool:
             """The other side sends nothing more: what it has asked whole is answered (True), and then the connection closed."""
