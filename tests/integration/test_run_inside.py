@@ -208,6 +208,35 @@ def test_an_effect_of_an_earlier_plan_is_not_made_again_by_the_same_words() -> N
     assert done.result.is_success
 
 
+def test_what_a_done_action_has_given_is_known_to_the_check_of_a_remedy() -> None:
+    """The very call that the step is to make again, with the value in place of the reference, is told with the plan."""
+    world = World()
+    world.fails = {"mail R Ann-1": 1}
+    first = step(
+        "a", actions=[action("p", "pay", account="Ann-1"), action("m", "mail", text="${p.output.receipt}")]
+    )
+    same, other = (
+        step("b", "mail", parameters={"text": "R Ann-1"}),
+        step("c", "open", parameters={"who": "Ann"}),
+    )
+    strategy = {"type": "add_remediation_steps", "step_id": "a", "reason": "it helps"}
+    overall = {**ANEW["overall_reflection"], "replanning_strategy": strategy}
+
+    async def main() -> Ran:
+        answers = {
+            **ANEW,
+            "execution_plan": [plan(first), plan(same), plan(other)],
+            "overall_reflection": overall,
+        }
+        return (await (await bench(world.tools(), answers)).run(evaluation="steps", max_rounds=2)).check()
+
+    done = virtual_time(main())
+    (rejected,) = done.events("plan_rejected")
+    assert "does the same with 'mail'" in rejected.violations[0]
+    assert world.done == ["pay Ann-1", "open Ann", "mail R Ann-1"]
+    assert done.result.is_success
+
+
 def test_many_items_take_time_that_grows_with_them() -> None:
     world = World()
     many = step("e", for_each=json.dumps(list(map(str, range(1_500)))), actions=[

@@ -130,7 +130,11 @@ def _by_this_tool(task_id: str, state: State, tool: ToolSpec, text: str, key: Ca
                 yield Alike(Had(task_id, call))
             continue
         instead = state.effect_for(call, state.plans + 1, tool)
-        if instead is not None and instead.key != call.key and not _is_of(state, instead, tool, text):
+        if instead is None or instead.key == call.key:
+            continue
+        # once more in the same words: a later plan has meant it for the one that failed, which nobody is to make as well
+        again = call.key == key and instead.plan > call.plan
+        if again or not _is_of(state, instead, tool, text):
             yield Alike(Had(task_id, instead), call)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from replan.core.calls.inside import own_action
+from replan.core.calls.site import Slot
 from replan.core.references.meter import Meter, opened
 from replan.core.references.refs import Reference, has_references, listed
 from replan.core.references.resolve import resolve
@@ -29,9 +31,11 @@ class KnownValues:
     """None of them adds to the metadata."""
     _meter: Meter = field(default_factory=Meter)
 
-    def parameters(self, written: JsonObject, tool: ToolSpec, item: Any, index: int | None) -> JsonObject:
+    def parameters(
+        self, step: Step, written: JsonObject, tool: ToolSpec, item: Any, index: int | None
+    ) -> JsonObject:
         """The parameters of a call, those from the metadata included; `UnresolvedReference` where they are not all known."""
-        found: JsonObject = self._of(written, item, index)
+        found: JsonObject = self._of(written, item, index, step)
         for name in tool.parameters.get("required", ()):
             if name not in found:
                 metadata = self.state.metadata if self.lasting and not self.state.hides else {}
@@ -56,7 +60,7 @@ class KnownValues:
         except UnresolvedReference:
             return UNKNOWN
 
-    def _of(self, written: Any, item: Any, index: int | None) -> Any:
+    def _of(self, written: Any, item: Any, index: int | None, step: Step | None = None) -> Any:
         if not has_references(written):
             return written
         if self.state.hides or self.state.files:
@@ -67,9 +71,19 @@ class KnownValues:
                 return index, "the index"
             if ref.head == "item" and item is not UNKNOWN:
                 return item, "the item"
+            if step is not None and (own := own_action(step, ref)) is not None:
+                return self._of_own(ref, step, Slot(own, index)), own
             return self._output(ref), ref.head
 
         return resolve(written, lookup, self._meter)
+
+    def _of_own(self, ref: Reference, step: Step, slot: Slot) -> Any:
+        """What another action of the same step has given, if that is done and the step calls what it called then."""
+        known = self.state.steps.get(step.step_id)
+        made = known.calls.get(slot) if known is not None and known.calls_as(step) else None
+        if made is None or made.status != "succeeded" or made.output is None:
+            raise _unknown(ref.raw)
+        return _value(made.output)
 
     def _output(self, ref: Reference) -> Any:
         if ref.head == "metadata" and self.lasting:

@@ -100,17 +100,19 @@ class PlannedCalls:
         values = {name: value for name, value in written.items() if not has_references(value)}
         needed = tool.parameters.get("required", ())
         literal = len(values) == len(words) and all(name in values for name in needed)
-        known = values if literal else self._come_to(words, slot, tool, item)
+        known = values if literal else self._come_to(step, words, slot, tool, item)
         base = "" if known is None else self.state.base(tool, known)
         again = step.repeat or any(one.repeat for one in step.actions if one.action_id == slot.action_id)
         return Call(step, slot, tool, values, written, known, base, again)
 
-    def _come_to(self, words: JsonObject, slot: Slot, tool: ToolSpec, item: Any) -> JsonObject | None:
+    def _come_to(
+        self, step: Step, words: JsonObject, slot: Slot, tool: ToolSpec, item: Any
+    ) -> JsonObject | None:
         """What a call comes to that refers to nothing but what is known by now."""
         if not self._was_called(tool):
             return None
         try:
-            return self._known.parameters(words, tool, item, slot.item)
+            return self._known.parameters(step, words, tool, item, slot.item)
         except UnresolvedReference:
             return None
 
