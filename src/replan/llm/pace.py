@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from replan.core.failures.asked_waits import for_all
 
@@ -47,8 +47,16 @@ class Pace:
     def __init__(self, limit: Limit | None = None) -> None:
         self.limit = limit or Limit()
         self.left_alone_until = 0.0
-        self.gate = Gate()
+        self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, Gate] = WeakKeyDictionary()
         self._turns: deque[Turn] = deque()
+
+    @property
+    def gate(self) -> Gate:
+        """That of the running event loop: who waits in another one would not be woken from here."""
+        loop = asyncio.get_running_loop()
+        if (found := self._gates.get(loop)) is None:
+            found = self._gates.setdefault(loop, Gate())
+        return found
 
     def leave_alone(self, secs: float) -> None:
         """The provider has asked one of us for it: it is meant for all, within bounds."""
@@ -99,7 +107,7 @@ class Pace:
 
 
 class Entry:
-    """One request that was let through. `passed`: it was taken; `began`: when it was let through."""
+    """One request that was let through. `began`: when it went out; `undecided`: it may be turned away yet."""
 
     def __init__(self, began: float) -> None:
         self.began = began

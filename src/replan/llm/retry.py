@@ -92,7 +92,7 @@ class RetryingModel:
     """A model whose transient faults are tried again, within one time limit for the whole.
 
     Waits grow from `FIRST_WAIT_SECS` by two up to `LONGEST_WAIT_SECS`, each shortened by a random part of up to
-    a half; a `retry_after` of the endpoint is waited for in full, and a random part more. To be turned away as too many is none of the
+    a half; a `retry_after` of the endpoint is waited for in full, and a random part more (`FIRST_WAIT_SECS` at the least where too many ask). To be turned away as too many is none of the
     `max_retries` failures: it is asked again while there is time, in one's turn (`Gate`). `timeout_secs` holds where the request sets none; a function is asked
     at the beginning of each.
     """
@@ -203,6 +203,7 @@ class RetryingModel:
     def _wait(self, attempt: int, error: ModelUnavailable) -> float:
         asked = getattr(error, "retry_after", None)
         if asked is not None:
-            return max(0.0, float(asked))
+            # "Later, and at once" would be asked without end, since to be turned away uses up no try.
+            return max(FIRST_WAIT_SECS if _is_busy(error) else 0.0, float(asked))
         grown = min(LONGEST_WAIT_SECS, FIRST_WAIT_SECS * 2.0 ** min(attempt - 1, 30))
         return grown * (1.0 - 0.5 * self._rand())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 
 import pytest
@@ -87,6 +88,34 @@ def test_an_endpoint_that_turns_everybody_away_is_given_up_when_the_time_is_over
     times = ended(model, 3, questions=1, timeout_secs=20.0)
     assert all("too many" in str(one) or "turned others away" in str(one) for one in times)
     assert model.turned_away < 30
+
+
+@pytest.mark.parametrize("retry_after", [0.0, 0.01])
+def test_an_endpoint_that_may_be_asked_again_at_once_is_not_asked_without_a_pause(retry_after: float) -> None:
+    class Endless(Crowded):
+        async def ask(self, request: ModelRequest, on_text: object = None) -> ModelReply:
+            await asyncio.sleep(0.001)
+            return await super().ask(request)
+
+    model = Endless(0, retry_after=retry_after)
+    assert "too many" in str(ended(model, 1, questions=1, timeout_secs=20.0)[0])
+    assert model.turned_away <= 41
+
+
+def test_a_crowd_in_one_event_loop_holds_up_nobody_in_another() -> None:
+    pace = Pace()
+
+    async def narrow() -> None:
+        pace.gate.left(await pace.gate.enter(pace.gate.ticket()), busy=True)
+        await pace.gate.enter(pace.gate.ticket())
+        assert not pace.gate.is_free
+
+    async def enter() -> None:
+        await asyncio.wait_for(pace.gate.enter(pace.gate.ticket()), 5)
+
+    with contextlib.closing(asyncio.new_event_loop()) as one:
+        one.run_until_complete(narrow())
+        asyncio.run(enter())
 
 
 def test_where_nobody_is_turned_away_nobody_waits() -> None:
