@@ -120,6 +120,43 @@ def chunk_in_form(event: JsonObject) -> tuple[bool, bool]:
     return any(changed), True
 
 
+class CallsSaidOnce:
+    """The calls of one stream. Some servers say the name of each with every piece, or all of it once more at the end; readers string
+    the pieces together."""
+
+    def __init__(self) -> None:
+        self._names: dict[Any, str] = {}
+        self._arguments: dict[Any, tuple[list[str], int]] = {}
+
+    def repeated(self, event: JsonObject) -> bool:
+        """Leave out of a piece what an earlier one has said of its call already, and say whether there was any."""
+        changed = False
+        for choice in _listed(event, "choices"):
+            for call in _listed(_held(choice, "delta"), "tool_calls"):
+                function = _held(call, "function")
+                if function is not None:
+                    changed = self._left_out(call.get("index"), function) or changed
+        return changed
+
+    def _left_out(self, number: Any, function: JsonObject) -> bool:
+        key = number if isinstance(number, int) else 0
+        name, said = function.get("name"), function.get("arguments")
+        again = bool(name) and self._names.get(key) == name
+        if again:
+            del function["name"]
+        elif isinstance(name, str) and name:
+            self._names.setdefault(key, name)
+        if not isinstance(said, str) or not said:
+            return again
+        pieces, size = self._arguments.get(key, ([], 0))
+        if again and len(said) == size and said.startswith("{") and "".join(pieces) == said:
+            function["arguments"] = ""
+            return True
+        pieces.append(said)
+        self._arguments[key] = (pieces, size + len(said))
+        return again
+
+
 def ends(event: Any) -> bool:
     """True if a piece of a stream says that the answer is whole."""
     return any(isinstance(one, dict) and one.get("finish_reason") for one in _listed(event, "choices"))

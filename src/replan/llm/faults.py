@@ -7,6 +7,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from replan.core.failures.transport import status_passes
 from replan.errors import ModelUnavailable
+from replan.llm.completions import error_in
 
 
 class AnswerTooLarge(Exception):
@@ -111,20 +112,30 @@ def of_status(where: str, error: Any, *, quota: bool, key: str) -> EndpointError
     """The fault that an answer of status 400 or more is. `key`: what to do about a refused key."""
     status: int = error.status_code
     body = error.body
-    said = body.get("message") if isinstance(body, dict) else body
+    told = error_in(body) or body
+    said = told.get("message") if isinstance(told, dict) else told
     detail = f": {str(said)[:500]}" if said else ""
     transient = not quota and status_passes(status)
-    if status in (401, 403):
+    if status in (401, 403) or _names_key(told):
         return EndpointError(
-            f"{where} refuses access (status {status}){detail}; {key}", status=status, setup=True
+            f"{where} refuses access (status {status}){detail}; {key}",
+            status=status if status == 403 else 401,
+            setup=True,
         )
     return EndpointError(
         f"{where} answered with status {status}{detail}",
         transient=transient,
         status=status,
-        code=str(code) if isinstance(body, dict) and (code := body.get("code")) else None,
+        code=str(code) if isinstance(told, dict) and (code := told.get("code")) else None,
         retry_after=error.retry_after,
     )
+
+
+def _names_key(told: Any) -> bool:
+    """True of Google's way to refuse a key, which has the status of a wrong request."""
+    details = told.get("details") if isinstance(told, dict) else None
+    listed = details if isinstance(details, list) else []
+    return any(isinstance(one, dict) and one.get("reason") == "API_KEY_INVALID" for one in listed)
 
 
 def unreachable(where: str, error: BaseException) -> str:

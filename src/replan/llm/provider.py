@@ -28,7 +28,7 @@ from replan.llm.providers import opening
 from replan.llm.providers.configured import Provider, Providers, asked_by
 from replan.llm.relay import Relay
 from replan.llm.retry import RetryingModel
-from replan.llm.used import counted
+from replan.llm.used import counted, prompt_was_cut
 from replan.ports import ModelReply, ModelRequest, Watcher
 
 if TYPE_CHECKING:
@@ -357,6 +357,12 @@ class ProviderModel:
         usage, because = counted(told, request, dict.fromkeys((text, forms.thoughts_of(response))))
         if because or not told.cost_usd:
             price = self.price()
+        if request.watcher is not None and prompt_was_cut(told, request):
+            request.watcher.tell(
+                f"{self.name} counts {told.input_tokens:,} tokens of a prompt of about {request.tokens:,}: it has probably cut it, and has "
+                "not read all of it; give it a longer context there (Ollama: num_ctx)",
+                once=True,
+            )
         if because and request.watcher is not None:
             does = (
                 "does not say how many tokens it uses"

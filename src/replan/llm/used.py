@@ -27,6 +27,19 @@ class Counted(NamedTuple):
     because: Literal["", "untold", "impossible"]
 
 
+_CUT_BYTES = 12
+"""Where a token is so many bytes on the average, without blanks, more of a prompt was left out than its words can explain."""
+_LONG_PROMPT = 4_000
+
+
+def prompt_was_cut(told: Usage, request: ModelRequest) -> bool:
+    """Whether the endpoint counts so few tokens of a long prompt that it has probably read a part of it only."""
+    if request.tokens < _LONG_PROMPT or not told.input_tokens:
+        return False
+    asked = (request.instructions, *(turn.text for turn in request.turns))
+    return told.input_tokens < _least(asked) * LONGEST_TOKEN // _CUT_BYTES
+
+
 def counted(told: Usage, request: ModelRequest, said: Iterable[str]) -> Counted:
     """What one answer counts for. `said`: its words and its thoughts, as far as they are shown."""
     asked = (request.instructions, *(turn.text for turn in request.turns))

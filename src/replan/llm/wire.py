@@ -20,7 +20,7 @@ from replan.core.data.pieces import ANSWER_AT_ONCE
 from replan.core.failures.transport import status_passes
 from replan.core.types import JsonObject
 from replan.llm.coming import Coming, of_now, words_of
-from replan.llm.completions import HEAD, chunk_in_form, completion, ends, error_in, status_of
+from replan.llm.completions import HEAD, CallsSaidOnce, chunk_in_form, completion, ends, error_in, status_of
 from replan.llm.faults import REDIRECTS, AnswerTooLarge, EndpointError, leads_astray
 
 _OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
@@ -135,6 +135,7 @@ class EventStream(httpx2.AsyncByteStream):
         finished = False
         last: JsonObject = {}
         used: Any = None
+        calls = CallsSaidOnce()
         pieces = _data(_bounded(self._response.aiter_bytes(), MOST_STREAMED))
         while (data := await _next(pieces, _AFTER_THE_END_SECS if finished else None)) is not None:
             if data.startswith("[DONE]"):
@@ -155,6 +156,7 @@ class EventStream(httpx2.AsyncByteStream):
             if (error := error_in(event)) is not None:
                 raise self._failed(error)
             changed, told = chunk_in_form(event)
+            changed = calls.repeated(event) or changed
             if event.get("choices") and self._coming is not None:
                 self._coming.said(words_of(event["choices"]))
             if told:
