@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 LONGEST_FOR_ALL_SECS = 300.0
@@ -20,7 +19,7 @@ def seconds_asked(value: Any) -> float | None:
             return None
     if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
         return None
-    return None if math.isinf(value) or value >= _NEVER_SECS else float(value)
+    return None if value >= _NEVER_SECS else float(value)
 
 
 def for_all(secs: float) -> float:

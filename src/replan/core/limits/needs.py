@@ -85,7 +85,8 @@ class Work(Frozen):
     @property
     def line(self) -> str:
         """Tasks of one queue that need the same wait in one line: who may take one of them may take each."""
-        needs = self.needs.model_dump_json()
+        models = dict(sorted(self.needs.models.items()))  # they are the same in whatever order
+        needs = self.needs.model_copy(update={"models": models}).model_dump_json()
         return f"{self.queue}:{hashlib.sha256(needs.encode()).hexdigest()[:16]}"
 
 

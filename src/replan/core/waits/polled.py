@@ -51,7 +51,7 @@ def polled(fields: JsonObject, raw: JsonObject, where: str, faults: list[str]) -
 def _number(value: Any, name: str, where: str, faults: list[str]) -> float:
     try:
         number = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         faults.append(f"{where}: `{name}` has to be a number of seconds, not {value!r}")
