@@ -25,6 +25,7 @@ OUTPUTS: dict[str, Any] = {
     "b": {
         "rate": 3,
         "items": [{"n": 1, "total": 120}, {"n": 2, "total": 30.5}],
+        "long": [{"id": 10**30}, {"id": 10**30 + 1}],
         "more": [{"n": 1.0, "total": 0, "who": "Ann"}, {"n": 3, "who": "Bob"}, {"n": 1, "who": "Cyd"}],
     },
     "step-1": {"count": 5},
@@ -71,6 +72,11 @@ def worked(text: str) -> Any:
         ("[1, 2.0] == [1.0, 2]", True),
         ("add_months(date(a.output.day), 1)", "2026-02-28"),
         ("add_months(date('2028-12-31'), -10)", "2028-02-29"),
+        ("add_months(date('9999-11-30'), 1)", "9999-12-30"),
+        ("-1234567890123456789012345678901234", -1234567890123456789012345678901234),
+        ("abs(-1234567890123456789012345678901234)", 1234567890123456789012345678901234),
+        ("length(merge_by(b.output.long, [b.output.long[0]], 'id'))", 1),
+        (r"'\ud83d\ude00'", "😀"),
         ("date(a.output.day) + days(1)", "2026-02-01"),
         ("date('2026-03-01T08:00Z') + hours(30)", "2026-03-02T14:00:00+00:00"),
         ("date('2026-01-01') < date('2026-01-02')", True),
@@ -129,6 +135,10 @@ def test_what_they_give(written: str, gives: Any) -> None:
         ("number('1_000')", "is no number"),
         ("number('nan')", "is no number"),
         ("9e999", "too large"),
+        ("12345678901234567890123456789012345", "more than 34 digits"),
+        ("date('2026-01-31') + days(1) / 1e-400", "is no date any more"),
+        (r"'\ud83d'", "half of a sign"),
+        ("+".join("1" * 250), "more than 200 operators"),
         ("round(1, 2.5)", "it is rounded to"),
         ("b.output > 1", "does not compare"),
         ("merge_by(b.output.items, [1], 'n')", "the second one holds a number"),
@@ -223,7 +233,8 @@ def test_they_are_bounded() -> None:
             "1?" * 600,
         ):
             text = f"${{= {written} }}"
-            with pytest.raises(UnresolvedReference) if written[0] in "([" or "?" in written else _nothing():
+            refused = written[0] in "([" or "?" in written or "+" in written
+            with pytest.raises(UnresolvedReference) if refused else _nothing():
                 worked(text)
         long = "x" * 200_000
         OUTPUTS["long"] = long
@@ -240,6 +251,10 @@ class _nothing:  # noqa: N801
     def __exit__(self, *_: object) -> None: ...
 
 
+def meant(written: str) -> Any:
+    return rewritten(f"${{= {written} }}", lambda ref: ref.raw)
+
+
 def test_their_references_are_references_of_the_text() -> None:
     text = "pay ${= a.output.price * b.output.items[0].total - step-1.output.count } to ${c.output}"
     assert [ref.head for ref in references(text)] == ["a", "b", "step-1", "c"]
@@ -248,6 +263,10 @@ def test_their_references_are_references_of_the_text() -> None:
     close = "pay ${=a.output.price*b.output.items[0].total - step-1.output.count} to ${c.output}"
     assert rewritten(text, lambda ref: f"<{ref.head}>") == rewritten(close, lambda ref: f"<{ref.head}>")
     assert rewritten(text, lambda ref: "") != rewritten(text.replace("*", "/"), lambda ref: "")
+    assert meant("2 + a.output") == meant("a.output + 2.0")
+    assert meant("a.output * 2 + b.output") == meant("b.output + 2 * a.output")
+    assert meant("a.output + b.output") != meant("b.output + a.output")  # of texts it is another one
+    assert meant("1" * 30) != meant("1" * 29 + "2")
     assert parse("$${= 1 }") == ("${= 1 }",)
 
 

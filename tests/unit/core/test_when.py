@@ -18,6 +18,7 @@ SCOPE: dict[str, Any] = {
     "nought": {"status": "succeeded", "output": "0"},
     "seven": {"status": "succeeded", "output": "7"},
     "left": {"status": "skipped"},
+    "each": {"status": "succeeded", "output": [{"a": {"n": 1}}, {"a": {"n": 2}}]},
     "metadata": {"go": True},
 }
 
@@ -61,6 +62,9 @@ SCOPE: dict[str, Any] = {
         ("left.status == 'skipped' || left.output.n > `1`", True),
         ("left.output", False),
         ("!left.output.n", True),
+        ("${= s.output.n == 0 }", True),
+        ("${= sum(each.actions.a.output[*].n) > 2 }", True),
+        ("${= left.output == null }", True),
     ],
 )
 def test_a_condition_reads_values_as_references_do(condition: str, result: bool) -> None:
@@ -97,6 +101,10 @@ def test_a_plain_value_as_a_text_is_the_same_condition(value: Any, other: Any, s
         ("length(s.output.none) > `0`", "length()"),
         ("length(s.output.absent) > `0`", "length() needs a value"),
         ("left.output.n > `1`", "there is no 'output'"),
+        ("${= s.output.absent > 1 }", "there is no 'absent'"),
+        ("${= s.output.n == 0 && s.output.absent == 'x' }", "there is no 'absent'"),
+        ("${= s.output.n + 1 }", "it gives a number, and a condition is true or false"),
+        ("${= each.actions.b.output == null }", "no output of an action 'b'"),
     ],
 )
 def test_what_cannot_be_computed_is_no_false(condition: str, why: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from replan.core.data import schemas
 from replan.core.data.validation import Fault, faults
-from replan.core.plan.check_references import given_types, types_worked_out
+from replan.core.plan.check_references import expression_problem, given_types, types_worked_out
 from replan.core.plan.index import Draft, PlannedCall, metadata_name
 from replan.core.plan.receivers import strays
 from replan.core.references.expressions.kinds import Misfit
@@ -83,13 +83,8 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
 def _expression_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterator[str]:
     """What is wrong with the call's expressions beside their references: how they are written, and what cannot be computed with what."""
     for one in expressions(call.parameters):
-        if one.problem:
-            yield f"{call.where}: {one.problem}"
-            continue
-        try:
-            types_worked_out(draft, one, step.step_id)
-        except Misfit as error:
-            yield f"{call.where}: {one.raw}: {error}"
+        if problem := expression_problem(draft, one, step.step_id):
+            yield f"{call.where}: {problem}"
 
 
 def masks_written(draft: Draft, call: PlannedCall) -> list[str]:

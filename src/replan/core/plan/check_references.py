@@ -18,7 +18,16 @@ from replan.core.references.conditions import (
 )
 from replan.core.references.expressions.kinds import Misfit, types_given
 from replan.core.references.paths import PathError, chains, gives_list, select, static_steps
-from replan.core.references.refs import WORDS, Expression, Reference, is_plain, listed, whole, written_as_text
+from replan.core.references.refs import (
+    WORDS,
+    Expression,
+    Reference,
+    expressions,
+    is_plain,
+    listed,
+    whole,
+    written_as_text,
+)
 from replan.core.types import JsonObject, Step, StepId
 from replan.core.words import some
 
@@ -197,6 +206,15 @@ def types_worked_out(draft: Draft, computed: Expression, own: StepId = "") -> fr
     return types_given(computed.tree, lambda at: given_types(draft, computed.references[at], own))
 
 
+def expression_problem(draft: Draft, computed: Expression, own: StepId = "") -> str:
+    """Why the expression cannot be read, or can give nothing; empty if it may give something. What is wrong with its references is told of these."""
+    try:
+        types_worked_out(draft, computed, own)
+    except Misfit as error:
+        return f"{computed.raw}: {error}"
+    return computed.problem
+
+
 # ── for_each and when ──
 
 
@@ -204,7 +222,10 @@ def _for_each(draft: Draft, step: Step) -> Iterator[str]:
     if step.for_each is None:
         return
     ref = whole(step.for_each)
-    if ref is None and listed(step.for_each) is not None:
+    if ref is None and (items := listed(step.for_each)) is not None:
+        for one in expressions(items):
+            if problem := expression_problem(draft, one):
+                yield f"`for_each`: {problem}"
         return
     if ref is None:
         yield f"`for_each` has to be one reference to a list, as ${{step_1.output.items}}, or a list, not {step.for_each!r}"

@@ -10,6 +10,7 @@ from replan.core.references.loose import as_meant
 from replan.core.references.meter import Meter
 from replan.core.references.paths import Missing, PathError, check_path, parsed, select
 from replan.core.references.refs import WORDS, Expression, alone, gives_output, is_plain, parse
+from replan.core.words import kind_of
 
 
 def read_condition(text: str) -> str:
@@ -103,7 +104,8 @@ def steps_in_condition(text: str) -> list[str]:
 def holds(text: str, scope: dict[str, Any]) -> bool:
     """True if the condition selects something that is not false, null, 0 or empty; what is not there is null.
 
-    `PathError` if it cannot be computed: values that do not compare, or a field that is computed with and not there.
+    `PathError` if it cannot be computed: values that do not compare, or a field that is computed with and not there. An expression is true
+    or false, and nothing that it counts on is missing.
     """
     full = {
         name: {**value, "outputs": value["output"]}
@@ -112,12 +114,13 @@ def holds(text: str, scope: dict[str, Any]) -> bool:
         for name, value in scope.items()
     }
     meter = Meter()
+    if (computed := expression(text)) is not None:
+        found = _worked_out(computed, full, meter)
+        if not isinstance(found, bool):
+            raise PathError(f"it gives {kind_of(found)}, and a condition is true or false")
+        return found
     try:
-        found = (
-            _worked_out(computed, full, meter)
-            if (computed := expression(text))
-            else select(text, full, meter)
-        )
+        found = select(text, full, meter)
     except Missing:
         return False
     return bool(said(found, meter)) and not is_empty(found, meter)
@@ -132,12 +135,21 @@ def _worked_out(computed: Expression, scope: dict[str, Any], meter: Meter) -> An
         for name in (*ref.head.split("."), *(["output"] if gives_output(ref.head) else [])):
             found = found.get(name) if isinstance(found, dict) else None
         if ref.action is not None:
-            found = meter.opened(found).get(ref.action) if isinstance(meter.opened(found), dict) else None
+            found = _of_action(meter.opened(found), ref.action)
         return select(ref.path, found, meter) if ref.path else found
 
     if computed.tree is None:
         raise PathError(computed.problem)
     return work_out(computed.tree, given, meter)
+
+
+def _of_action(output: Any, action: str) -> Any:
+    """What one action of a step has given: of a step over a list, for each item."""
+    if isinstance(output, list):
+        return [_of_action(one, action) for one in output]
+    if not isinstance(output, dict) or action not in output:
+        raise PathError(f"there is no output of an action {action!r}")
+    return output[action]
 
 
 STATUSES = ("succeeded", "failed", "skipped")

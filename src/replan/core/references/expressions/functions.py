@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from calendar import monthrange
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal, DecimalException
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from replan.core.references.expressions.values import (
     kind,
     number_of,
     said,
+    same,
     taken,
 )
 from replan.core.references.meter import Meter, PathError
@@ -194,8 +196,6 @@ def _contains(meter: Meter, whole: Any, part: Any) -> bool:
         if not isinstance(part, str):
             raise PathError(f"a text holds a text, and not {kind(part)}")
         return part in whole
-    from replan.core.references.expressions.values import same
-
     if isinstance(whole, list):
         meter.step(len(whole))
         return any(same(taken(one), part) for one in whole)
@@ -226,7 +226,7 @@ def _key(item: Any, key: str, which: str) -> str:
     value = taken(item[key])
     if isinstance(value, list | dict):
         raise PathError(f"objects are merged by a text or a number, and {key!r} holds {kind(value)}")
-    return f"{type(value).__name__} {value.normalize() if isinstance(value, Decimal) else value}"
+    return f"{type(value).__name__} {value.normalize(DECIMAL) if isinstance(value, Decimal) else value}"
 
 
 def _length(_: Meter, value: Any) -> Decimal:
@@ -296,13 +296,9 @@ def _plus_months(_: Meter, day: dt.date, months: Decimal) -> dt.date:
     if abs(count) > _MOST_MONTHS:
         raise PathError("it is no date any more: years go from 1 to 9999")
     years, month = divmod(day.year * 12 + day.month - 1 + count, 12)
-    try:
-        first = day.replace(year=years, month=month + 1, day=1)
-        following = first.replace(year=years + month // 11, month=(month + 1) % 12 + 1)
-    except ValueError:
-        raise PathError("it is no date any more: years go from 1 to 9999") from None
-    last = (following - first).days
-    return first.replace(day=min(day.day, last))
+    if not dt.MINYEAR <= years <= dt.MAXYEAR:
+        raise PathError("it is no date any more: years go from 1 to 9999")
+    return day.replace(year=years, month=month + 1, day=min(day.day, monthrange(years, month + 1)[1]))
 
 
 def _part(of: Callable[[dt.date], int]) -> Callable[[Meter, dt.date], Decimal]:
@@ -322,7 +318,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 }
 _NAMED = {"number": "a number", "text": "a text", "date": "a date", "list": "a list", "any": "anything"}
 FUNCTIONS: dict[str, Function] = {
-    "abs": Function(lambda _, value: abs(value), ("number",), "number", "without its sign"),
+    "abs": Function(lambda _, value: value.copy_abs(), ("number",), "number", "without its sign"),
     "ceil": Function(lambda _, value: _quantized(value, Decimal(0), ROUND_CEILING), ("number",), "number", "the next whole number up"),
     "floor": Function(lambda _, value: _quantized(value, Decimal(0), ROUND_FLOOR), ("number",), "number", "the next whole number down"),
     "round": Function(_rounded, ("number", "number?"), "number", "rounded to so many places (0), halves away from 0"),

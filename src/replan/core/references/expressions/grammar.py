@@ -24,9 +24,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from replan.core.references.expressions.values import DECIMAL
+
 MOST_LENGTH = 2_000
 """Characters of an expression."""
 _MOST_DEPTH = 40
+_MOST_OPERATORS = 200
+"""A row of them is as deep a tree, and whoever walks it goes one call deeper with each."""
 _COMPARED = ("==", "!=", "<=", ">=", "<", ">")
 
 
@@ -146,14 +150,28 @@ def read(text: str, is_function: Callable[[str], bool]) -> Tree:
     return Tree(node, tuple(reader.taken))
 
 
-_EITHER_WAY = ("+", "*", "==", "!=", "&&", "||")
+_EITHER_WAY = ("*", "==", "!=", "&&", "||")
+
+
+def _is_no_text(node: Node) -> bool:
+    """True if it gives no text, whatever its references give."""
+    match node:
+        case Literal(value):
+            return not isinstance(value, str)
+        case Paired("+", left, right):
+            return _is_no_text(left) or _is_no_text(right)
+        case _:
+            return isinstance(node, Signed | Paired)
 
 
 def told(node: Node, references: Sequence[str]) -> str:
-    """One text for all trees that are worked out alike: of what is added or multiplied the order does not count."""
+    """One text for all trees that are worked out alike: of what is multiplied, or added as numbers, the order does not count.
+
+    Of texts it does: "A to B" is not "B to A".
+    """
     match node:
         case Literal(value):
-            return repr(value.normalize() if isinstance(value, Decimal) else value)
+            return repr(value.normalize(DECIMAL) if isinstance(value, Decimal) else value)
         case Taken(index):
             return references[index]
         case Listed(items):
@@ -164,7 +182,8 @@ def told(node: Node, references: Sequence[str]) -> str:
             return f"{sign}({told(of, references)})"
         case Paired(sign, left, right):
             both = [told(left, references), told(right, references)]
-            return f"({f' {sign} '.join(sorted(both) if sign in _EITHER_WAY else both)})"
+            either_way = sign in _EITHER_WAY or (sign == "+" and _is_no_text(node))
+            return f"({f' {sign} '.join(sorted(both) if either_way else both)})"
         case Chosen(condition, then, otherwise):
             return (
                 f"({told(condition, references)} ? {told(then, references)} : {told(otherwise, references)})"
@@ -179,7 +198,7 @@ class _Reader:
         self.taken: list[tuple[int, int]] = []
         self.kind = self.value = ""
         self._is_function = is_function
-        self._at = self._from = 0
+        self._at = self._from = self._operators = 0
         self._next()
 
     # ── tokens ──
@@ -228,6 +247,12 @@ class _Reader:
 
     # ── grammar ──
 
+    def _pair(self, sign: str, left: Node, right: Node) -> Node:
+        self._operators += 1
+        if self._operators > _MOST_OPERATORS:
+            raise Unreadable(f"it has more than {_MOST_OPERATORS} operators; sum(…) and join(…) take lists")
+        return Paired(sign, left, right)
+
     def expression(self, depth: int) -> Node:
         if depth > _MOST_DEPTH:
             raise Unreadable(f"it is nested deeper than {_MOST_DEPTH} levels")
@@ -247,7 +272,7 @@ class _Reader:
             return self._not(depth)
         node = self._left_to_right(level + 1, depth)
         while found := self._takes(*self._LEVELS[level]):
-            node = Paired(found, node, self._left_to_right(level + 1, depth))
+            node = self._pair(found, node, self._left_to_right(level + 1, depth))
         return node
 
     def _not(self, depth: int) -> Node:
@@ -263,7 +288,7 @@ class _Reader:
         node = self._computed(0, depth)
         if not (found := self._takes(*_COMPARED)):
             return node
-        node = Paired(found, node, self._computed(0, depth))
+        node = self._pair(found, node, self._computed(0, depth))
         if self.kind == "sign" and self.value in _COMPARED:
             raise Unreadable("two comparisons in a row: put && between them")
         return node
@@ -274,7 +299,7 @@ class _Reader:
             return self._sign(depth)
         node = self._computed(level + 1, depth)
         while found := self._takes(*self._AFTER[level]):
-            node = Paired(found, node, self._computed(level + 1, depth))
+            node = self._pair(found, node, self._computed(level + 1, depth))
         return node
 
     def _sign(self, depth: int) -> Node:
@@ -288,9 +313,9 @@ class _Reader:
 
     def _operand(self, depth: int) -> Node:
         if self.kind == "number":
-            node: Node = Literal(Decimal(self.value))
+            node: Node = Literal(self._number())
         elif self.kind == "text":
-            node = Literal(_ESCAPED.sub(_unescaped, self.value[1:-1]))
+            node = Literal(self._text())
         elif self.kind == "name":
             return self._named(depth)
         elif self._takes("("):
@@ -303,6 +328,21 @@ class _Reader:
             raise Unreadable(self.unexpected())
         self._next()
         return node
+
+    def _number(self) -> Decimal:
+        found = Decimal(self.value)
+        if len(found.as_tuple().digits) > DECIMAL.prec:
+            raise Unreadable(f"{self.value} has more than {DECIMAL.prec} digits")
+        return found
+
+    def _text(self) -> str:
+        found = _ESCAPED.sub(_unescaped, self.value[1:-1])
+        try:  # two escapes may be the halves of one sign
+            return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+        except UnicodeDecodeError:
+            raise Unreadable(
+                f"the text {self.value[:20]} has half of a sign, which no text is written with"
+            ) from None
 
     def _several(self, closing: str, depth: int) -> tuple[Node, ...]:
         items: list[Node] = []

@@ -153,7 +153,7 @@ def _of_times(sign: str, left: Any, right: Any) -> Any:
             return left * float(right) if sign == "*" else left / float(right)
         if isinstance(left, Decimal) and isinstance(right, Span) and sign == "*":
             return right * float(left)
-    except OverflowError:
+    except (OverflowError, ZeroDivisionError):  # a divisor may be too small for a float
         raise PathError("it is no date any more: years go from 1 to 9999") from None
     return None
 

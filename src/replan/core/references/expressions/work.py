@@ -78,7 +78,7 @@ class _Worker:
     @staticmethod
     def _signed(sign: str, value: Any) -> Any:
         if sign == "-" and isinstance(value, Decimal):
-            return -value
+            return value.copy_negate()  # `-value` keeps 28 digits alone
         if sign == "!" and isinstance(value, bool):
             return not value
         raise PathError(f"there is no {sign} of {kind(value)}")
