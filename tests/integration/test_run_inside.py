@@ -202,7 +202,8 @@ def test_it_goes_on_where_it_was_cut_off(at: int) -> None:
 def test_an_effect_of_an_earlier_plan_is_not_made_again_by_the_same_words() -> None:
     world = World()
     world.fails = {"mail Cyd: R Cyd-1": 1}
-    done = run(world, plan(step("n", "names"), each()), plan(step("n", "names"), each("e")))
+    again = plan(step("n", "names"), each("e"), step("last", "names", "e"))
+    done = run(world, plan(step("n", "names"), each()), again)
     effects = [one for one in world.done if not one.startswith("open")]
     assert len(effects) == len(set(effects)) == 6
     assert done.result.is_success
@@ -245,3 +246,11 @@ def test_many_items_take_time_that_grows_with_them() -> None:
     done = run(world, plan(many), parallel_max_concurrent=64)
     assert done.result.is_success
     assert len(world.done) == 3_000
+
+
+def test_a_plan_whose_actions_have_other_names_alone_is_the_same_plan() -> None:
+    world = World()
+    world.fails = {"mail Cyd: R Cyd-1": 9}
+    done = run(world, plan(step("n", "names"), each()), plan(step("n", "names"), each("e")))
+    (rejected,) = done.events("plan_rejected")
+    assert "the same as an earlier one" in rejected.violations[0]

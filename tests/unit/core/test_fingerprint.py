@@ -75,6 +75,20 @@ def test_actions_and_items_are_part_of_it() -> None:
     assert prints_of(of(("x", "t"))) != prints_of(of(("x", "u")))
 
 
+def test_the_order_inside_a_step_is_part_of_it_and_the_names_of_its_actions_are_not() -> None:
+    def of(first: str, second: str, *needs: str, text: str = "x") -> Plan:
+        one = Action(action_id=first, tool="open")
+        other = Action(action_id=second, tool="mail", parameters={"text": text}, dependencies=needs)
+        return plan(Step(step_id="s", actions=(other, one)))
+
+    assert prints_of(of("a", "b", "a")) != prints_of(of("a", "b"))
+    assert prints_of(of("a", "b", "a")) == prints_of(of("p", "q", "p"))
+    taken = prints_of(of("a", "b", text="${a.output.id}"))
+    assert taken == prints_of(of("p", "q", text="${s.actions.p.output.id}"))
+    assert taken == prints_of(of("p", "q", "p", text="${p.output.id}"))
+    assert taken != prints_of(of("a", "b", text="${a.output.name}"))
+
+
 @given(
     st.permutations([0, 1, 2, 3, 4]),
     st.lists(st.text("abc", min_size=1, max_size=3), min_size=5, max_size=5, unique=True),

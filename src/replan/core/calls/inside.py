@@ -5,18 +5,32 @@ So a step over a list can do several things with each item, one after the other,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from replan.core.references.refs import Reference, references
 from replan.core.types import Action, ActionId, JsonObject, Step
+from replan.core.words import some
 
 Needs = Mapping[ActionId | None, Sequence[ActionId]]
+_OF_ITEM = ("item", "index")
 
 
 def own_action(step: Step, ref: Reference) -> ActionId | None:
     """The action of this very step that is referred to; None for anything else."""
-    name = ref.action if ref.head == step.step_id else ref.head
-    return name if name is not None and any(one.action_id == name for one in step.actions) else None
+    name = _meant(step, ref)
+    return name if any(one.action_id == name for one in step.actions) else None
+
+
+def _meant(step: Step, ref: Reference) -> str | None:
+    """The name that an action of the step has to have to be what is referred to."""
+    return ref.action if ref.head == step.step_id else ref.head
+
+
+def _used(step: Step, parameters: JsonObject, names: Set[ActionId]) -> Iterator[ActionId]:
+    """`own_action` of each reference in the parameters. `names`: all actions."""
+    for ref in references(parameters):
+        if (name := _meant(step, ref)) is not None and name in names:
+            yield name
 
 
 def needs_inside(step: Step) -> Needs:
@@ -24,58 +38,85 @@ def needs_inside(step: Step) -> Needs:
     found: dict[ActionId | None, tuple[ActionId, ...]] = {}
     if len(step.actions) < 2:
         return found
+    names = _names(step)
     for action in step.actions:
-        used = (own_action(step, ref) for ref in references(action.parameters))
-        needs = dict.fromkeys([*action.dependencies, *(one for one in used if one is not None)])
-        if needs:
+        used = _used(step, action.parameters, names)
+        if needs := dict.fromkeys([*action.dependencies, *used]):
             found[action.action_id] = tuple(needs)
     return found
 
 
-def uses_item(step: Step, parameters: JsonObject) -> bool:
-    """True if something in the parameters comes from the item, also by way of other actions of the step."""
-    waiting, seen = [parameters], set[ActionId]()
+def uses_item(step: Step) -> set[ActionId | None]:
+    """The calls of the step, None for its only one, that something of the item comes to, also by way of other actions of it."""
+    calls = [*((one.action_id, one.parameters) for one in step.actions), (None, step.parameters)]
+    names = _names(step)
+    found: set[ActionId | None] = set()
+    users: dict[ActionId, list[ActionId | None]] = {}
+    for name, parameters in calls:
+        if any(ref.head in _OF_ITEM for ref in references(parameters)):
+            found.add(name)
+        for own in _used(step, parameters, names):
+            users.setdefault(own, []).append(name)
+    waiting = list(found)
     while waiting:
-        for ref in references(waiting.pop()):
-            if ref.head in ("item", "index"):
-                return True
-            own = own_action(step, ref)
-            if own is not None and own not in seen:
-                seen.add(own)
-                waiting += [one.parameters for one in step.actions if one.action_id == own]
-    return False
+        used = waiting.pop()
+        new = [name for name in users.get(used, ()) if name not in found] if used is not None else []
+        found.update(new)
+        waiting += new
+    return found
+
+
+def in_order(step: Step) -> list[Action]:
+    """The actions of the step, each after those that it needs; those that wait for each other come last."""
+    first, last = _ordered(step, needs_inside(step))
+    return [*first, *last]
+
+
+def _ordered(step: Step, needs: Needs) -> tuple[list[Action], list[Action]]:
+    """Those that come in an order, each after those that it needs, and those that never do."""
+    names = _names(step)
+    wanted = {one: [need for need in needs.get(one, ()) if need in names] for one in names}
+    missing = {one: len(found) for one, found in wanted.items()}
+    users: dict[ActionId, list[Action]] = {}
+    for one in step.actions:
+        for need in wanted[one.action_id]:
+            users.setdefault(need, []).append(one)
+    found = [one for one in step.actions if not missing[one.action_id]]
+    for one in found:
+        for user in users.get(one.action_id, ()):
+            missing[user.action_id] -= 1
+            if not missing[user.action_id]:
+                found.append(user)
+    return found, [one for one in step.actions if missing[one.action_id] > 0]
 
 
 def inside_violations(step: Step) -> Iterator[str]:
     """What is wrong with the order inside a step."""
-    names = [action.action_id for action in step.actions]
+    names = _names(step)
     for action in step.actions:
         where = f"step {step.step_id!r}, action {action.action_id!r}"
         for name in action.dependencies:
             if name == action.action_id:
                 yield f"{where} depends on itself"
             elif name not in names:
-                yield f"{where} depends on {name!r}, which is no action of its step (there are: {', '.join(names)}); a step is a dependency of the step"
-        if any(own_action(step, ref) == action.action_id for ref in references(action.parameters)):
+                yield f"{where} depends on {name!r}, which is no action of its step (there are: {some([one.action_id for one in step.actions], 20)}); a step is a dependency of the step"
+        if action.action_id in _used(step, action.parameters, names):
             yield f"{where} refers to itself"
-    if cycle := _cycle(step.actions, needs_inside(step)):
+    if cycle := _cycle(step):
         yield f"step {step.step_id!r}: its actions wait for each other: {' → '.join(cycle)}"
 
 
-def _cycle(actions: Sequence[Action], needs: Needs) -> list[ActionId]:
+def _names(step: Step) -> Set[ActionId]:
+    return {one.action_id for one in step.actions}
+
+
+def _cycle(step: Step) -> list[ActionId]:
     """Actions that wait for each other, longer than one; empty if none do."""
-    left = {
-        one.action_id: {name for name in needs.get(one.action_id, ()) if name != one.action_id}
-        for one in actions
-    }
-    while free := [name for name, wanted in left.items() if not wanted & left.keys()]:
-        for name in free:
-            del left[name]
-    if not left:
-        return []
-    path = [next(iter(left))]
-    while True:
-        following = next(name for name in sorted(left[path[-1]]) if name in left)
-        if following in path:
-            return [*path[path.index(following) :], following]
-        path.append(following)
+    needs = {name: [one for one in wanted if one != name] for name, wanted in needs_inside(step).items()}
+    left = {one.action_id: None for one in _ordered(step, needs)[1]}
+    path: dict[ActionId, int] = {}
+    at = next(iter(left), None)
+    while at is not None and at not in path:
+        path[at] = len(path)
+        at = min((name for name in needs.get(at, ()) if name in left), default=None)
+    return [] if at is None else [*list(path)[path[at] :], at]

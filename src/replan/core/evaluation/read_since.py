@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from replan.core.calls.inside import own_action
+from replan.core.calls.inside import in_order, own_action
 from replan.core.ids import canonical
 from replan.core.references.refs import Reference, listed
 from replan.core.references.resolve import resolve
@@ -51,16 +51,22 @@ class Readings:
         if not step.step.actions:
             return self._read(step, step.step.tool, step.step.parameters, lookup)
 
+        given: dict[str, Any] = {}
+
         def inside(ref: Reference) -> tuple[Any, str]:
             own = own_action(step.step, ref)
             return lookup(ref) if own is None else (one(step.action(own)), "the action")
 
         def one(made: Action) -> Any:
-            return self._read(step, made.tool, made.parameters, inside)
+            if made.action_id not in given:  # many may use it, and those many others
+                given[made.action_id] = self._read(step, made.tool, made.parameters, inside)
+            return given[made.action_id]
 
         if action is not None:
             return one(step.action(action))
-        return {each.action_id: one(each) for each in step.step.actions}
+        for each in in_order(step.step):  # so that none goes deeper than one other
+            one(each)
+        return {each.action_id: given[each.action_id] for each in step.step.actions}
 
     def _read(self, step: StepState, tool_id: ToolId, parameters: JsonObject, lookup: Lookup) -> Any:
         name = _named(tool_id, resolve(parameters, lookup))

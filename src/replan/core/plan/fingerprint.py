@@ -11,6 +11,7 @@ import re
 from collections import ChainMap, Counter
 from collections.abc import Collection, Mapping
 
+from replan.core.calls.inside import in_order, needs_inside, own_action
 from replan.core.ids import call_content, canonical, digest
 from replan.core.plan.graph import Graph
 from replan.core.references.refs import Reference, rewritten
@@ -60,20 +61,28 @@ def labels_of(plan: Plan, known: Mapping[StepId, str]) -> dict[StepId, str]:
 def _label(step: Step, labels: Mapping[StepId, str], owners: Mapping[str, StepId]) -> str:
     """What the step calls, with what, and after what. What it takes from others stands in its parameters."""
     taken: set[StepId] = set()
+    inside: dict[str, str] = {}
 
     def named(value: object) -> object:
         return rewritten(value, reference)
 
     def reference(ref: Reference) -> str:
+        if (own := own_action(step, ref)) is not None and own in inside:
+            return f"${{inside {inside[own]}.{ref.path or ''}}}"
         owner = owners.get(ref.head, ref.head)
         taken.add(owner)
         return f"${{{labels[owner]}.{ref.action or ''}.{ref.path or ''}}}" if owner in labels else ref.raw
 
-    calls = [(step.tool, step.parameters)] if not step.actions else [
-        (action.tool, action.parameters) for action in step.actions
-    ]  # fmt: skip
+    needs = needs_inside(step)
+    for action in in_order(step):
+        content = call_content(action.tool, named(action.parameters))
+        if first := sorted(inside.get(name, name) for name in needs.get(action.action_id, ())):
+            content = digest("after\x00" + canonical([content, *first]))
+        inside[action.action_id] = content
     parts: JsonObject = {
-        "calls": sorted(call_content(tool, named(parameters)) for tool, parameters in calls),
+        "calls": sorted(inside.values())
+        if step.actions
+        else [call_content(step.tool, named(step.parameters))],
         "each": named(step.for_each or ""),
         "when": _NAME.sub(lambda found: labels.get(found.group(), found.group()), step.when or ""),
     }

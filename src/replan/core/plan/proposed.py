@@ -15,8 +15,7 @@ from replan.core.calls.telling import unique_text
 from replan.core.ids import call_content
 from replan.core.plan.index import PlannedCall
 from replan.core.plan.placeholders import Stands, placeholders
-from replan.core.references.conditions import roots
-from replan.core.references.paths import check_path
+from replan.core.references.conditions import check_condition, roots
 from replan.core.references.refs import has_references, listed
 from replan.core.types import Step, StepId, ToolSpec
 
@@ -44,15 +43,15 @@ class Proposed(NamedTuple):
 def proposal_violations(plan: Proposed, resolve: Callable[[str], ToolSpec | None]) -> list[str]:
     """Everything that is wrong with it."""
     never = [text for step in plan.steps if step.step_id in plan.new for text in _never(step)]
-    calls = [(step, call, reason) for step in plan.steps for call, reason in _calls(step, resolve)]
-    alike = _Alike([call for _, call, _ in calls])
+    calls = [(step, *found) for step in plan.steps for found in _calls(step, resolve)]
+    alike = _Alike([call for _, call, _, _ in calls])
     return never + [
         text
-        for step, call, reason in calls
+        for step, call, reason, of_item in calls
         if step.step_id in plan.new and call.tool is not None
         for text in (
             *_not_values(call, call.tool, plan.stands),
-            *_without_item(step, call, call.tool, may_repeat=plan.may_repeat),
+            *(() if of_item else _without_item(step, call, call.tool, may_repeat=plan.may_repeat)),
             *(
                 ()
                 if step.step_id in plan.held
@@ -67,7 +66,7 @@ def _never(step: Step) -> Iterator[str]:
     if (
         step.when is not None
         and step.when.strip() != "`true`"
-        and not check_path(step.when)
+        and not check_condition(step.when)
         and not roots(step.when)
     ):
         yield (
@@ -78,15 +77,17 @@ def _never(step: Step) -> Iterator[str]:
         yield f"step {step.step_id!r}: `for_each` has no items, so nothing would be done: leave the step out"
 
 
-def _calls(step: Step, resolve: Callable[[str], ToolSpec | None]) -> Iterator[tuple[PlannedCall, str]]:
-    """The calls of a step, each with the reason to repeat it."""
+def _calls(step: Step, resolve: Callable[[str], ToolSpec | None]) -> Iterator[tuple[PlannedCall, str, bool]]:
+    """The calls of a step, each with the reason to repeat it, and whether it differs from item to item."""
     where = f"step {step.step_id!r}"
+    of_item = uses_item(step)
     if not step.actions:
-        yield PlannedCall.of(where, resolve(step.tool), step.parameters, step.repeat), step.repeat_reason
+        call = PlannedCall.of(where, resolve(step.tool), step.parameters, step.repeat)
+        yield call, step.repeat_reason, None in of_item
     for one in step.actions:
         at = f"{where}, action {one.action_id!r}"
         call = PlannedCall.of(at, resolve(one.tool), one.parameters, one.repeat or step.repeat)
-        yield call, one.repeat_reason or step.repeat_reason
+        yield call, one.repeat_reason or step.repeat_reason, one.action_id in of_item
 
 
 def _not_values(call: PlannedCall, tool: ToolSpec, stands: Stands) -> Iterator[str]:
@@ -102,12 +103,11 @@ def _without_item(step: Step, call: PlannedCall, tool: ToolSpec, *, may_repeat: 
     """A call with an effect that would be made the same for every item."""
     if step.for_each is None or tool.effect == "reads" or call.repeat:
         return
-    if not uses_item(step, call.parameters):
-        again = ", or say `repeat` if the task wants the very same effect that often" if may_repeat else ""
-        yield (
-            f"{call.where}: {tool.id!r} has an effect and is called once for each item of `for_each`, but its parameters do "
-            f"not use the item, so every call would be the same: use ${{item}} or ${{item.field}}, or leave `for_each` out{again}"
-        )
+    again = ", or say `repeat` if the task wants the very same effect that often" if may_repeat else ""
+    yield (
+        f"{call.where}: {tool.id!r} has an effect and is called once for each item of `for_each`, but its parameters do "
+        f"not use the item, so every call would be the same: use ${{item}} or ${{item.field}}, or leave `for_each` out{again}"
+    )
 
 
 def _meant_again(
