@@ -13,8 +13,8 @@ from test_run_forks import at_of, forked
 from test_run_recovery import READS, overall, reflection
 
 from replan.core.limits.policy import Policy
-from replan.ports import ModelReply, ModelRequest
-from replan.testing import ScriptedModel, virtual_time
+from replan.ports import Member, ModelReply, ModelRequest
+from replan.testing import MemoryStore, ScriptedModel, virtual_time
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 STEPS: dict[str, Any] = {"evaluation": "steps"}
@@ -174,7 +174,16 @@ def test_tasks_that_run_at_once_over_sessions_of_their_own_pay_each_once(ahead: 
     assert all(one.result.is_success for one in ran), [one.result.reason for one in ran]
 
 
-def test_so_many_payments_of_one_kind_stand_for_so_many() -> None:
+class SlowStore(MemoryStore):
+    """A store in which others have their turn before it answers, as with any that is not in memory."""
+
+    async def family(self, task_id: str) -> list[Member]:
+        await asyncio.sleep(0.05)
+        return await super().family(task_id)
+
+
+@pytest.mark.parametrize("store", [MemoryStore, SlowStore])
+def test_so_many_payments_of_one_kind_stand_for_so_many(store: type[MemoryStore]) -> None:
     """The plan pays Ann over two sessions: its fork has both, and the third of another plan is made."""
 
     def several(count: int) -> dict[str, Any]:
@@ -193,7 +202,7 @@ def test_so_many_payments_of_one_kind_stand_for_so_many() -> None:
 
     async def main() -> tuple[Bank, Ran, Ran, Ran]:
         bank = Bank()
-        made = await bench(bank.tools())
+        made = await bench(bank.tools(), store=store())
         ran = (await made.run(several(2))).check()
         same = await fork_of(made, ran)
         return bank, ran, same, await fork_of(made, ran, "plan_generated", plan=several(3))

@@ -54,10 +54,14 @@ async def of_others(run: Run, call: Wanted) -> Theirs | Asked | None:
         return found
     if not found.answers(call.tool, call.parameters):
         return Asked(found.told(call.tool))
-    family = await logs_of(run).all(run.parts.tools.resolve)
+    logs = logs_of(run)
+    logs.claims[found.key] = (
+        call.key
+    )  # before anything is waited for: a like call beside this one has another, or is made
+    family = await logs.all(run.parts.tools.resolve)
     if text := family.why_not(step, call.key, found.had):
+        del logs.claims[found.key]
         return Asked(text)
-    logs_of(run).claims[found.key] = call.key
     made = found.had.call
     return Theirs(found.had.task_id, "done", made.output or Output(None), of_call=found.key)
 
