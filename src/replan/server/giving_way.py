@@ -34,28 +34,44 @@ class Waiting:
 
     def __init__(self) -> None:
         self._by: dict[str, dict[Connection, None]] = {}
+        self._holding: dict[int, dict[str, None]] = {}
+        """The addresses that hold so many: whoever has a whole network of them comes from thousands, which nobody goes through each time."""
+        self._most = 0
 
     def add(self, connection: Connection) -> None:
         """It waits from now on."""
         self.forget(connection)
-        self._by.setdefault(connection.peer, {})[connection] = None
+        own = self._by.setdefault(connection.peer, {})
+        own[connection] = None
+        self._moved(connection.peer, len(own) - 1, len(own))
 
     def forget(self, connection: Connection) -> None:
         own = self._by.get(connection.peer)
-        if own is not None:
-            own.pop(connection, None)
-            if not own:
-                del self._by[connection.peer]
+        if own is None or connection not in own:
+            return
+        del own[connection]
+        if not own:
+            del self._by[connection.peer]
+        self._moved(connection.peer, len(own) + 1, len(own))
 
     def make_room(self, most: int) -> Connection | None:
         """The connection that is closed for another one; None if no one gives way. `most`: so many may it be looked through."""
         for _ in range(most):
             if not self._by:
                 return None
-            most_of = max(self._by, key=lambda peer: len(self._by[peer]))
-            one = next(iter(self._by[most_of]))
+            one = next(iter(self._by[next(iter(self._holding[self._most]))]))
             self.forget(one)
             if not (one.asked or one.transport.is_closing()):
                 one.transport.close()
                 return one
         return None
+
+    def _moved(self, peer: str, before: int, now: int) -> None:
+        if before:
+            among = self._holding[before]
+            del among[peer]
+            if not among:
+                del self._holding[before]
+        if now:
+            self._holding.setdefault(now, {})[peer] = None
+        self._most = now if now > self._most or self._most not in self._holding else self._most

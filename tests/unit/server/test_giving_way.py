@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+
 import pytest
 
 from replan.server.giving_way import Waiting, network_of
@@ -42,6 +45,29 @@ def test_one_that_is_asked_something_or_is_closed_already_does_not_give_way() ->
     assert not busy.closed
     assert waiting.make_room(9) is None
     waiting.forget(free)  # it is not there any more
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whoever_holds_the_most_gives_way_whatever_has_come_and_gone(seed: int) -> None:
+    chance, waiting, there = random.Random(seed), Waiting(), list[Line]()
+    for _ in range(500):
+        what = chance.random()
+        if what < 0.5 or not there:
+            there.append(Line(chance.choice("abcdefgh")))
+            waiting.add(there[-1])
+        elif what < 0.6:
+            waiting.add(chance.choice(there))
+        elif what < 0.75:
+            waiting.forget(there.pop(chance.randrange(len(there))))
+        else:
+            held = Counter(one.peer for one in there)
+            closed = waiting.make_room(1)
+            assert isinstance(closed, Line)
+            assert held[closed.peer] == max(held.values())
+            there.remove(closed)
+    for _ in range(len(there)):
+        assert waiting.make_room(1) is not None
+    assert waiting.make_room(1) is None
 
 
 @pytest.mark.parametrize(
