@@ -211,7 +211,9 @@ async def test_an_answer_that_cannot_be_taken_says_what_to_give(tmp_path: Path) 
         no_hash = await status_of(here, run_of("run-2", resume=[yes]))
         none = {**yes, "interruptId": interrupt.id.rpartition("/")[0] + "/appr_none"}
         unknown = await status_of(here, run_of("run-3", resume=[none]))
+        twice = await status_of(here, run_of("run-4", resume=[yes, yes]))
     assert no_hash[0] == 422
+    assert twice == (422, "resume: an interrupt is answered twice; answer each once")
     assert "metadata.hash" in no_hash[1]
     assert unknown[0] == 404
     assert "nothing waits for" in unknown[1]

@@ -25,6 +25,8 @@ async def answered(call: Call, answers: list[ResumeEntry]) -> tuple[str, int]:
     tasks = {one.interrupt_id.rpartition("/")[0] for one in answers}
     if len(tasks) != 1 or not (task_id := tasks.pop()):
         raise InputError("resume: answer interrupts of one run at a time, by the ids that it ended with")
+    if len({one.interrupt_id for one in answers}) < len(answers):
+        raise InputError("resume: an interrupt is answered twice; answer each once")
     after = (await call.cases.task(reader(call.caller), task_id)).last_seq
     waiting = await call.cases.waits(reader(call.caller), task_id)
     asked = {one.waiting_for.id: one for one in waiting}
