@@ -184,14 +184,20 @@ async def test_beyond_the_most_connections_idle_ones_give_way_and_others_are_tol
                     await asyncio.sleep(0.01)
 
 
-async def test_half_a_head_on_every_connection_shuts_nobody_out(tmp_path: Path) -> None:
+HEAD = b"GET /api/v1/tasks HTTP/1.1\r\nhost: localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    "half", [HEAD, POST + b"content-length: 1000000\r\n\r\n{"], ids=["a head", "a body"]
+)
+async def test_half_of_a_request_on_every_connection_shuts_nobody_out(tmp_path: Path, half: bytes) -> None:
     async with service_here(tmp_path, max_connections=8) as here:
-        half, whole = b"GET /api/v1/tasks HTTP/1.1\r\nhost: localhost\r\n", b"connection: close\r\n\r\n"
+        whole = HEAD + b"connection: close\r\n\r\n"
         with contextlib.ExitStack() as held:
             for _ in range(3):  # again and again, as fast as they are closed
                 for _ in range(100):
                     held.enter_context(await _asked(here.port, half))
-                answers = [(await here.raw(half + whole))[:12] for _ in range(5)]
+                answers = [(await here.raw(whole))[:12] for _ in range(5)]
                 assert answers == [b"HTTP/1.1 200"] * 5
 
 

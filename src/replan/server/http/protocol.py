@@ -200,7 +200,11 @@ def bounded(
 
         @property
         def asked(self) -> bool:
-            return self.cycle is not None and not self.cycle.response_complete
+            """Whole: of whoever sends half a body nothing is done yet. Those in a row wait behind one that is answered."""
+            cycle = self.cycle
+            if cycle is None or cycle.response_complete:
+                return False
+            return self._in_a_row or cycle.response_started or not cycle.more_body
 
         def connection_lost(self, exc: Exception | None) -> None:
             within_limit.forget(self)
