@@ -11,10 +11,11 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
-from grpc_world import Grpc, serving, told
+from grpc_world import Grpc, serving, task, told
+from test_grpc_calls import fields
 
 from replan.config import Settings
-from replan.run.access.callers import Caller
+from replan.run.access.callers import LOCAL, Caller
 from replan.server.auth.credentials import Credentials
 from replan.server.auth.refused import Refused
 from replan.server.grpc.messages import SERVICE
@@ -60,6 +61,26 @@ async def test_nothing_is_waited_for_of_whoever_nobody_knows(tmp_path: Path) -> 
     async with serving(tmp_path, authenticate=knows_nobody) as there:
         error = await ends_with(there.channel.stream_stream(f"/{SERVICE}/GetTask")())
         assert told(error).code == "UNAUTHENTICATED"
+
+
+async def knows_one(credentials: Credentials) -> Caller:
+    if credentials.api_key != "good":
+        raise Refused("nobody")
+    return LOCAL
+
+
+async def test_those_who_have_no_key_take_no_place_of_streams_and_are_not_waited_for(tmp_path: Path) -> None:
+    settings = Settings.model_validate({"server": {"max_connections": 2}})
+    async with serving(tmp_path, settings=settings, authenticate=knows_one) as there:
+        good = (("x-api-key", "good"),)
+        task_id = (await there.call("SubmitTask", metadata=good, **fields(task()))).task_id
+        begun = [there.channel.stream_stream(f"/{SERVICE}/Converse")() for _ in range(100)]
+        ends = [asyncio.ensure_future(ends_with(one)) for one in begun]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        events = [one async for one in there.call("WatchTask", metadata=good, task_id=task_id)]
+        told_to_all = {told(await end).code for end in ends}
+    assert events
+    assert told_to_all == {"UNAUTHENTICATED"}
 
 
 async def test_those_who_need_no_key_have_so_many_streams_and_take_no_place_of_others(there: Grpc) -> None:

@@ -187,9 +187,7 @@ async def test_beyond_the_most_connections_idle_ones_give_way_and_others_are_tol
 HEAD = b"GET /api/v1/tasks HTTP/1.1\r\nhost: localhost\r\n"
 
 
-@pytest.mark.parametrize(
-    "half", [HEAD, POST + b"content-length: 1000000\r\n\r\n{"], ids=["a head", "a body"]
-)
+@pytest.mark.parametrize("half", [HEAD, POST + b"content-length: 1000000\r\n\r\n{"], ids=["a head", "a body"])
 async def test_half_of_a_request_on_every_connection_shuts_nobody_out(tmp_path: Path, half: bytes) -> None:
     async with service_here(tmp_path, max_connections=8) as here:
         whole = HEAD + b"connection: close\r\n\r\n"

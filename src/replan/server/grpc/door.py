@@ -26,6 +26,8 @@ CLIENTS_TAKE = 4 * 2**20
 TOO_LARGE = Kind("answer-too-large", 413, "RESOURCE_EXHAUSTED", "The answer is larger than clients take")
 _REFUSED_SECS = 1.0
 """A client that is still sending would be told of that, and not why it is refused."""
+_MOST_REFUSED = 32
+"""Who are given that time side by side; more of them are refused at once, so that they hold nothing that others need."""
 
 
 class Call:
@@ -66,6 +68,8 @@ class Door:
         self._connections = connections
         self._open = 0
         self._streams = 0
+        """Of those who are known."""
+        self._refused = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -73,14 +77,12 @@ class Door:
         call = Call(context, name, stream=stream, holds=stream or holds)
         named_call(dict(context.invocation_metadata() or ()).get("x-request-id"))
         self._open += 1
-        self._streams += stream
         self._idle.clear()
         context.add_done_callback(lambda _: self._left(call))
         return call
 
     def _left(self, call: Call) -> None:
         self._open -= 1
-        self._streams -= call.stream
         for leave in call.leaving:
             leave()
         if not self._open:
@@ -94,16 +96,27 @@ class Door:
         if self._here.leaving.now:
             words = "this service is about to end: call again, elsewhere or later"
             raise Refused(Problem(LEAVING, words, retry_after=1.0))
-        most = self._here.settings.server.max_connections
-        if call.stream and self._streams > most:
-            words = f"{most} streams are open here, and no more may be"
-            raise Refused(Problem(CROWDED, words, retry_after=1.0))
         caller = await self._here.signed(call.credentials)
         if not call.context.done():
             call.leaving.append(self._connections.begun(call.context.peer()))
             if call.holds:
                 call.leaving.append(self._here.holding.take(caller))
+            if call.stream:  # who may hold no more has none
+                call.leaving.append(self._a_stream())
         return caller
+
+    def _a_stream(self) -> Callable[[], None]:
+        """Of somebody who is known; what is given says that it has ended."""
+        most = self._here.settings.server.max_connections
+        if self._streams >= most:
+            words = f"{most} streams are open here, and no more may be"
+            raise Refused(Problem(CROWDED, words, retry_after=1.0))
+        self._streams += 1
+
+        def ended() -> None:
+            self._streams -= 1
+
+        return ended
 
     async def let_in(
         self, call: Call, requests: AsyncIterator[bytes], asked: str = "a message"
@@ -112,10 +125,20 @@ class Door:
         try:
             caller = await self.caller(call)
         except Exception:
-            with contextlib.suppress(Misfit, Refused):
-                await first_of(requests, _REFUSED_SECS, asked)
+            await self._heard(requests, asked)
             raise
         return caller, await first_of(requests, self._here.settings.server.request_timeout_secs, asked)
+
+    async def _heard(self, requests: AsyncIterator[bytes], asked: str) -> None:
+        """Let whoever is refused say its message, where there is room for that."""
+        if self._refused >= _MOST_REFUSED:
+            return
+        self._refused += 1
+        try:
+            with contextlib.suppress(Misfit, Refused):
+                await first_of(requests, _REFUSED_SECS, asked)
+        finally:
+            self._refused -= 1
 
     def check_size(self, call: Call, size: int) -> None:
         """`Refused` for an answer that the client's own library would refuse, and say only that it is too large."""
