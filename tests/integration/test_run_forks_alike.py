@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
 from test_run_forks import at_of, forked
+from test_run_inside import Slow as SlowTools
 from test_run_recovery import READS, overall, reflection
 
 from replan.core.limits.policy import Policy
-from replan.ports import Member, ModelReply, ModelRequest
+from replan.ports import Claim, Member, ModelReply, ModelRequest, Taken
 from replan.testing import MemoryStore, ScriptedModel, virtual_time
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
@@ -181,6 +182,10 @@ class SlowStore(MemoryStore):
         await asyncio.sleep(0.05)
         return await super().family(task_id)
 
+    async def take(self, claim: Claim, key: str, *, over: Taken | None = None) -> Taken:
+        await asyncio.sleep(0.05)
+        return await super().take(claim, key, over=over)
+
 
 @pytest.mark.parametrize("store", [MemoryStore, SlowStore])
 def test_so_many_payments_of_one_kind_stand_for_so_many(store: type[MemoryStore]) -> None:
@@ -215,6 +220,42 @@ def test_so_many_payments_of_one_kind_stand_for_so_many(store: type[MemoryStore]
     assert more.result.usage.tool_calls == 2
     assert len(bank.paid) == 3
     assert {one.output["id"] for one in more.result.steps if one.tool == "pay"} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("ahead", [-0.02, 0.0, 0.02])
+def test_two_tasks_that_are_about_to_make_one_call_do_not_wait_for_each_other(ahead: float) -> None:
+    """The fork has the call, and the task the name of all that are like it, as it has made the one before."""
+
+    async def main() -> tuple[Bank, list[Ran]]:
+        bank = Bank()
+        wakes = iter([60.0, 60.0 - ahead])
+        begun = asyncio.get_running_loop().time()
+
+        async def look(_: Any) -> str:
+            await asyncio.sleep(begun + next(wakes) - asyncio.get_running_loop().time())
+            return "seen"
+
+        made = await bench(
+            SlowTools({**bank.tools(), "look": FakeTool(output=look, **READS)}), store=SlowStore()
+        )
+        ann = {"session": "${l.output.session}", "to": "ann", "cents": 5}
+        task_id = await made.submit(
+            plan(
+                step("l", "login"),
+                step("p", "pay", "l", parameters=ann, repeat=True),
+                step("w", "look", "p"),
+                step("q", "pay", "w", parameters=ann, repeat=True),
+            )
+        )
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(3)  # the first is under way
+        fork = await forked(made, task_id, at=at_of(await made.ran(task_id), "step_completed"))
+        await asyncio.gather(driving, made.service.drive(fork))
+        return bank, [(await made.ran(one)).check() for one in (task_id, fork)]
+
+    bank, ran = virtual_time(main())
+    assert [one.result.status for one in ran] == ["succeeded", "succeeded"]
+    assert bank.paid == ["ann", "ann"]
 
 
 def test_a_fork_that_says_repeat_pays_over_its_session_beyond_what_was_paid() -> None:

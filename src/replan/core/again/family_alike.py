@@ -6,7 +6,7 @@ change one world: what tells two effects apart in one of them does so over all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from replan.core.again.counterparts import same_as
@@ -84,9 +84,16 @@ def name_of_all(tool: ToolSpec, parameters: JsonObject, state: State) -> str:
     return f"{content}.like"
 
 
-def is_under_way(state: State, tool: ToolSpec, parameters: JsonObject, *, mended: bool) -> bool:
-    """True if the task, which is driven, makes such a call, or looks for what else to make in its place. `mended`: that is waited for, too."""
+def is_under_way(
+    state: State, tool: ToolSpec, parameters: JsonObject, *, mended: bool, but_for: Container[CallKey]
+) -> bool:
+    """True if the task, which is driven, makes such a call, or looks for what else to make in its place. `mended`: that is waited for, too.
+
+    `but_for`: the very calls that whoever asks has taken: there they wait for it.
+    """
     for call in state.made_of(tool, parameters):
+        if call.key in but_for:
+            continue
         if call.status in ("running", "retrying") and state.latest_try(call.key) is call:
             return True
         if mended and call.status == "failed" and is_looked_after(state, call):

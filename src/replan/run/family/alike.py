@@ -44,6 +44,7 @@ class Asked(NamedTuple):
 async def of_others(run: Run, call: Wanted) -> Theirs | Asked | None:
     """What another task has had with another key, and nothing tells from this call; None: it may be made."""
     step, planned = run.state.steps[call.step_id], _planned(run, call)
+    logs_of(run).taken.add(call.key)
     if planned is not None:
         tool, before, key = planned
         found = await _very_call(run, tool, key) or await _found(run, call, tool, before, key, changed=True)
@@ -55,9 +56,8 @@ async def of_others(run: Run, call: Wanted) -> Theirs | Asked | None:
     if not found.answers(call.tool, call.parameters):
         return Asked(found.told(call.tool))
     logs = logs_of(run)
-    logs.claims[found.key] = (
-        call.key
-    )  # before anything is waited for: a like call beside this one has another, or is made
+    # before anything is waited for: a like call beside this one has another, or is made
+    logs.claims[found.key] = call.key
     family = await logs.all(run.parts.tools.resolve)
     if text := family.why_not(step, call.key, found.had):
         del logs.claims[found.key]
@@ -95,7 +95,10 @@ async def _found(
 ) -> Alike | Theirs | None:
     """The first of what others have had like this, once it is known."""
     name = name_of_all(tool, parameters, run.state)
-    if name and (gone := await _taken(run, name, tool, parameters, call.key, changed=changed)) is not None:
+    if (
+        name
+        and (gone := await _taken(run, name, tool, parameters, (call.key, key), changed=changed)) is not None
+    ):
         return gone
     logs, step = logs_of(run), run.state.steps[call.step_id]
     family = await logs.all(run.parts.tools.resolve)
@@ -126,10 +129,20 @@ async def _in_doubt(run: Run, key: CallKey, doubts: Sequence[Alike]) -> Theirs |
 
 
 async def _taken(
-    run: Run, name: str, tool: ToolSpec, parameters: JsonObject, key: CallKey, *, changed: bool
+    run: Run,
+    name: str,
+    tool: ToolSpec,
+    parameters: JsonObject,
+    keys: tuple[CallKey, CallKey],
+    *,
+    changed: bool,
 ) -> Theirs | None:
-    """Take what all such calls are known by, once no other task that is driven is about to have one."""
+    """Take what all such calls are known by, once no other task that is driven is about to have one.
+
+    `keys`: of the call here, and of the one that it is held against; both are taken.
+    """
     store, wait = run.parts.store, FIRST_LOOK_SECS
+    key = keys[0]
     taken = await store.take(run.claim, name)
     while taken.task_id != run.task_id:
         try:
@@ -138,7 +151,11 @@ async def _taken(
             if run.state.tries_elsewhere.get(key) != (try_of(taken), True):
                 return Theirs("", "in doubt", of_try=try_of(taken))
             held, state = False, None
-        if state is not None and held and is_under_way(state, tool, parameters, mended=not changed):
+        if (
+            state is not None
+            and held
+            and is_under_way(state, tool, parameters, mended=not changed, but_for={*keys, *_taken_here(run)})
+        ):
             with run.pausing():
                 await run.parts.clock.sleep(wait)
             wait = min(2 * wait, LAST_LOOK_SECS)
@@ -146,3 +163,13 @@ async def _taken(
         else:
             taken = await store.take(run.claim, name, over=taken)
     return None
+
+
+def _taken_here(run: Run) -> set[CallKey]:
+    """The calls that are under way here and were taken for that."""
+    logs, latest = logs_of(run), run.state.latest_try
+    under_way = ((key, latest(key)) for key in logs.taken)
+    logs.taken = {
+        key for key, call in under_way if call is not None and call.status in ("running", "retrying")
+    }
+    return logs.taken

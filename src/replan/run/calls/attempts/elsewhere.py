@@ -11,6 +11,7 @@ from replan.errors import StoreError
 from replan.run.calls.attempts.beginning import Beginning
 from replan.run.calls.build import Call, has_had, seen
 from replan.run.family import alike, relatives
+from replan.run.family.logs import logs_of
 from replan.run.session.outputs import added_metadata
 
 
@@ -46,6 +47,7 @@ class Elsewhere(Beginning):
         if not run.state.kin:
             return None
         wanted = alike.Wanted(call.step.step_id, call.slot, call.tool, seen(call, run.state), call.key)
+        logs_of(run).taken.discard(call.key)  # it may have been another's since it was tried last
         found = await relatives.theirs(run, call.key) or await alike.of_others(run, wanted)
         if found is None:
             return None
