@@ -120,3 +120,18 @@ def test_what_stands_in_quotes_is_no_name_but_of_a_field(when: str, meant: str) 
     new = with_free_ids([step("a"), step("b", "a", when=when)], {"a"})
 
     assert new[1].when == meant
+
+
+@pytest.mark.parametrize("taken", [{"e"}, {"o"}, {"e", "o", "p"}])
+def test_an_action_that_is_meant_by_way_of_its_own_step_is_meant_under_the_new_ids(taken: set[str]) -> None:
+    parameters = {
+        "a": "${e.actions.o.output.id}, {{ e.actions.o.output }}",
+        "b": "${= e.actions.o.output.n + o.output.n }",
+    }
+    actions = (Action(action_id="o", tool="t"), Action(action_id="p", tool="t", parameters=parameters))
+    (made,) = with_free_ids([Step(step_id="e", actions=actions)], taken)
+    one, other = made.step_id, made.actions[0].action_id
+    assert made.actions[1].parameters == {
+        "a": f"${{{one}.actions.{other}.output.id}}, {{{{ {one}.actions.{other}.output }}}}",
+        "b": f"${{= {one}.actions.{other}.output.n + {other}.output.n }}",
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from replan.core.references.refs import changed
@@ -13,6 +13,8 @@ _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|`(?:[^`\\]|\\.
 """What is not closed goes to the end."""
 _BEGINNING = re.compile(r"(?<![\w.\-])[A-Za-z_][\w\-]*")
 """A name at the beginning of a path."""
+_OF_ACTION = re.compile(r"([${]\{\s*+)([A-Za-z_][\w\-]*+)(\s*+\.\s*+actions\s*+\.\s*+)([A-Za-z_][\w\-]*+)")
+"""An action by way of its step, at the beginning of a reference."""
 
 
 def with_free_ids(new: Sequence[Step], taken: Collection[str]) -> list[Step]:
@@ -58,26 +60,40 @@ def _free(used: Collection[str]) -> Iterator[str]:
 def _renamed(step: Step, names: Mapping[str, str]) -> Step:
     mine = set(_ids(step))
     others = {old: new for old, new in names.items() if old not in mine}
-    actions = {one.action_id: names[one.action_id] for one in step.actions if one.action_id in names}
     return step.model_copy(
         update={
             "step_id": names.get(step.step_id, step.step_id),
             "dependencies": tuple(others.get(need, need) for need in step.dependencies),
             "parameters": _in_value(step.parameters, others),
-            "actions": tuple(_renamed_action(action, others, actions) for action in step.actions),
+            "actions": tuple(_renamed_action(action, step, others, names) for action in step.actions),
             "for_each": _in_value(step.for_each, others),
             "when": step.when if step.when is None else _in_expression(step.when, others),
         }
     )
 
 
-def _renamed_action(action: Action, others: Mapping[str, str], actions: Mapping[str, str]) -> Action:
-    """`actions`: the new ids of those of its step, which it may refer to; by its own it can only mean the older one."""
-    beside = {old: new for old, new in actions.items() if old != action.action_id}
+def _renamed_action(
+    action: Action, step: Step, others: Mapping[str, str], names: Mapping[str, str]
+) -> Action:
+    """It may refer to the other actions of its step, also by way of that step; by its own name it can only mean the older one."""
+    inside = {one.action_id for one in step.actions} - {action.action_id}
+    beside = {old: names[old] for old in inside if old in names}
+    heads = {**others, **beside}
+
+    def of_step(found: re.Match[str]) -> str:
+        opening, name, between, part = found.groups()
+        if name != step.step_id or part not in inside:
+            return found[0]
+        return f"{opening}{names.get(name, name)}{between}{names.get(part, part)}"
+
+    def reference(raw: str) -> str:
+        own = _OF_ACTION.sub(of_step, raw, count=1)
+        return own if own != raw else _in_expression(raw, heads)
+
     return action.model_copy(
         update={
-            "action_id": actions.get(action.action_id, action.action_id),
-            "parameters": _in_value(action.parameters, {**others, **beside}),
+            "action_id": names.get(action.action_id, action.action_id),
+            "parameters": _changed(action.parameters, reference),
             "dependencies": tuple(beside.get(need, need) for need in action.dependencies),
         }
     )
@@ -85,15 +101,15 @@ def _renamed_action(action: Action, others: Mapping[str, str], actions: Mapping[
 
 def _in_value(value: Any, names: Mapping[str, str]) -> Any:
     """The value with the names changed in its references, at any depth; other text stays."""
-    if not names:
-        return value
+    return _changed(value, lambda raw: _in_expression(raw, names)) if names else value
+
+
+def _changed(value: Any, of: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
-        return {_in_value(key, names): _in_value(item, names) for key, item in value.items()}
+        return {_changed(key, of): _changed(item, of) for key, item in value.items()}
     if isinstance(value, list):
-        return [_in_value(item, names) for item in value]
-    if not isinstance(value, str):
-        return value
-    return changed(value, lambda raw: _in_expression(raw, names))
+        return [_changed(item, of) for item in value]
+    return changed(value, of) if isinstance(value, str) else value
 
 
 def _in_expression(text: str, names: Mapping[str, str]) -> str:
