@@ -21,6 +21,7 @@ import pytest
 
 from replan import Replan, tool
 from replan.cli.commands.tool_stats import rows_of, table
+from replan.config import Settings
 from replan.core.events import (
     CancelRequested,
     StepReady,
@@ -34,6 +35,7 @@ from replan.store import schema
 from replan.store.holders import Holders
 from replan.store.sqlite import SqliteStore
 from replan.store.writer import Writer
+from replan.wiring import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -306,9 +308,12 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "file" / "sub" / "log.db")
 
 
-def test_a_database_in_memory_is_refused() -> None:
+@pytest.mark.parametrize("named", [":memory:", "sqlite:///:memory:", "sqlite://:memory:"])
+def test_a_database_in_memory_is_refused(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(StoreUnusable, match="cannot be resumed"):
-        SqliteStore(Path(":memory:"))
+        open_store(named, Settings())
+    assert not list(tmp_path.iterdir()), "nor is it a file of that name"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="permissions of POSIX")

@@ -22,7 +22,7 @@ class Opened:
     def __init__(
         self, path: Path, *, synchronous: str = "normal", busy_secs: float = schema.BUSY_SECS
     ) -> None:
-        if str(path) == ":memory:":
+        if path.name == ":memory:":  # however the path came to stand for a file
             raise StoreUnusable("a database in memory cannot be resumed: give --db a file")
         path = path.absolute()  # the process may come to stand in another folder
         self.path = path
