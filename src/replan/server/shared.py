@@ -25,6 +25,7 @@ from replan.server.holding import Holding
 from replan.server.streams.hub import Hub
 from replan.server.streams.sse import Sending
 from replan.server.telemetry.metrics import Metrics
+from replan.server.turns import Turns
 
 log = logging.getLogger("replan.server")
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
@@ -85,6 +86,8 @@ class Shared:
     """Streams and waits, which end when their callers are known no more."""
     holding: Holding = field(init=False)
     """How many of them each caller has."""
+    turns: Turns = field(default_factory=Turns)
+    """Of answers that may be large."""
     failures: Failures = field(init=False)
     """Of signing in, by address."""
     checks: dict[str, Callable[[], Awaitable[str | None]]] = field(default_factory=dict)

@@ -170,8 +170,18 @@ class UseCases:
         summary = await self._own(caller, task_id, "read")
         return reading.task_view(summary, await self._state(summary.task_id, summary), caller)
 
-    async def result(self, caller: Caller, task_id: str, *, wait_secs: float = 0.0) -> TaskResult:
-        """What the task has come to. `TaskNotDone` if it has not ended, also after so many seconds."""
+    async def result(
+        self,
+        caller: Caller,
+        task_id: str,
+        *,
+        wait_secs: float = 0.0,
+        begin: Callable[[], Awaitable[None]] | None = None,
+    ) -> TaskResult:
+        """What the task has come to. `TaskNotDone` if it has not ended, also after so many seconds.
+
+        `begin`: waited for once it has ended, before what may be large is read.
+        """
         summary = await self._own(caller, task_id, "read")
         if summary.status not in ENDED and wait_secs > 0:
             secs = min(wait_secs, MOST_WAIT_SECS)
@@ -179,6 +189,8 @@ class UseCases:
             summary = await self._service.parts.store.summary(summary.task_id)
         if summary.status not in ENDED:
             raise TaskNotDone(summary.task_id, summary.status)
+        if begin is not None:
+            await begin()
         state = await self._state(summary.task_id, summary)
         return await self._service.result(summary.task_id, state)
 

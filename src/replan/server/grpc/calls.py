@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, NamedTuple
 
 from replan.run.access.callers import Caller
@@ -28,7 +28,9 @@ EVENTS_AT_ONCE = 100
 WAITING_AT_ONCE = 100
 PAGE_BYTES = 1_048_576
 """Of a page of events, one event at least: clients take 4 MiB at once, unless told otherwise."""
-Call = Callable[[Shared, Caller, Any], Coroutine[Any, Any, Any]]
+Call = Callable[..., Coroutine[Any, Any, Any]]
+Begin = Callable[[], Awaitable[None]]
+"""Waited for before what may be large is read."""
 
 
 class Unary(NamedTuple):
@@ -41,6 +43,8 @@ class Unary(NamedTuple):
     """It has to end within `request_timeout_secs`; else it bounds itself."""
     heavy: bool = False
     """What it gives may be large, and is encoded beside the event loop."""
+    in_turn: bool = False
+    """It is made in its turn: the call is given what to wait for."""
 
 
 async def _submit(here: Shared, caller: Caller, message: Any) -> Any:
@@ -73,13 +77,14 @@ async def _tasks(here: Shared, caller: Caller, message: Any) -> Any:
     )
 
 
-async def _result(here: Shared, caller: Caller, message: Any) -> Any:
+async def _result(here: Shared, caller: Caller, message: Any, begin: Begin) -> Any:
     if not 0 <= message.wait_secs < float("inf"):
         raise Misfit([("wait_secs", "has to be a number of seconds, 0 or more")])
-    return await here.use_cases.result(caller, task_of(message), wait_secs=message.wait_secs)
+    return await here.use_cases.result(caller, task_of(message), wait_secs=message.wait_secs, begin=begin)
 
 
-async def _output(here: Shared, caller: Caller, message: Any) -> Any:
+async def _output(here: Shared, caller: Caller, message: Any, begin: Begin) -> Any:
+    await begin()
     item = message.item if message.HasField("item") else None
     offset = count(message, "offset", 0)
     return await here.use_cases.output(
@@ -111,15 +116,18 @@ async def _approval(here: Shared, caller: Caller, message: Any) -> Any:
     return await here.use_cases.approval(caller, task_of(message), text(message, "approval_id"))
 
 
-async def _plans(here: Shared, caller: Caller, message: Any) -> Any:
+async def _plans(here: Shared, caller: Caller, message: Any, begin: Begin) -> Any:
+    await begin()
     return items(await here.use_cases.plans(caller, task_of(message)))
 
 
-async def _plan(here: Shared, caller: Caller, message: Any) -> Any:
+async def _plan(here: Shared, caller: Caller, message: Any, begin: Begin) -> Any:
+    await begin()
     return await here.use_cases.plan(caller, task_of(message), message.version)
 
 
-async def _step(here: Shared, caller: Caller, message: Any) -> Any:
+async def _step(here: Shared, caller: Caller, message: Any, begin: Begin) -> Any:
+    await begin()
     return await here.use_cases.step(caller, task_of(message), text(message, "step_id"))
 
 
@@ -204,12 +212,12 @@ UNARY: Mapping[str, Unary] = {
     "ForkTask": Unary(pb.ForkTaskRequest, pb.Submitted, _fork),
     "GetTask": Unary(pb.TaskRequest, pb.Task, _task),
     "ListTasks": Unary(pb.ListTasksRequest, pb.TaskPage, _tasks),
-    "GetResult": Unary(pb.GetResultRequest, pb.TaskResult, _result, timed=False, heavy=True),
+    "GetResult": Unary(pb.GetResultRequest, pb.TaskResult, _result, timed=False, heavy=True, in_turn=True),
     "ListEvents": Unary(pb.ListEventsRequest, pb.EventPage, _events, heavy=True),
-    "ListPlans": Unary(pb.TaskRequest, pb.PlanList, _plans, heavy=True),
-    "GetPlan": Unary(pb.PlanRequest, pb.Plan, _plan, heavy=True),
-    "GetStep": Unary(pb.StepRequest, pb.Step, _step, heavy=True),
-    "GetOutput": Unary(pb.GetOutputRequest, pb.OutputPiece, _output),
+    "ListPlans": Unary(pb.TaskRequest, pb.PlanList, _plans, heavy=True, in_turn=True),
+    "GetPlan": Unary(pb.PlanRequest, pb.Plan, _plan, heavy=True, in_turn=True),
+    "GetStep": Unary(pb.StepRequest, pb.Step, _step, heavy=True, in_turn=True),
+    "GetOutput": Unary(pb.GetOutputRequest, pb.OutputPiece, _output, in_turn=True),
     "ListWaiting": Unary(pb.ListWaitingRequest, pb.WaitingPage, _waiting),
     "GetApproval": Unary(pb.ApprovalRequest, pb.Waiting, _approval),
     "CancelTask": Unary(pb.ReasonRequest, pb.Task, _cancel),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import grpc
@@ -24,6 +24,7 @@ from replan.server.grpc.statuses import Refused
 from replan.server.grpc.watching import event_frames
 from replan.server.problems import TIMED_OUT, Problem
 from replan.server.shared import Shared
+from replan.server.turns import LARGE_BYTES
 
 TASK_ID = "replan-task-id"
 """The metadata that names the task of ExecuteTask before its first event."""
@@ -72,16 +73,13 @@ class Servicer:
             try:
                 caller, data = await self._door.let_in(call, requests)
                 message = read(data, what.takes)
-                limit = self._here.settings.server.request_timeout_secs if what.timed else None
-                async with asyncio.timeout(limit):
-                    doing = what.call(self._here, caller, message)
-                    if what.timed:
-                        found = await doing
-                    else:  # a key may be revoked while it waits
-                        found = await self._here.staying.unless_gone(call.credentials, doing)
-                        await self._here.authenticate(call.credentials)
-                told: bytes = await beside(encode, found) if what.heavy else encode(found)
+                with self._here.turns.turn(caller) as turn:
+                    doing = what.call(self._here, caller, message, *((turn.begin,) if what.in_turn else ()))
+                    found = await self._done(call, doing, timed=what.timed)
+                    told: bytes = await beside(encode, found) if what.heavy else encode(found)
                 self._door.check_size(call, len(told))
+                if len(told) > LARGE_BYTES and not context.done():
+                    call.leaving.append(self._here.turns.untaken(caller, len(told)))
             except TimeoutError:
                 words = "it took longer than a call may take here ([server] request_timeout_secs)"
                 await call.refuse(Refused(Problem(TIMED_OUT, words)))
@@ -91,6 +89,15 @@ class Servicer:
             return told
 
         return answer
+
+    async def _done(self, call: Call, doing: Coroutine[Any, Any, Any], *, timed: bool) -> Any:
+        """What it gives, in time, or as long as the caller is known."""
+        if timed:
+            async with asyncio.timeout(self._here.settings.server.request_timeout_secs):
+                return await doing
+        found = await self._here.staying.unless_gone(call.credentials, doing)
+        await self._here.authenticate(call.credentials)
+        return found
 
     # ── streams ──
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
@@ -21,9 +22,9 @@ from replan.core.data.strict_json import NotStorable, read_strictly
 from replan.run.access.callers import Caller
 from replan.run.access.use_cases import UseCases
 from replan.server.auth.credentials import Credentials
-from replan.server.http.large import answer
+from replan.server.http.large import LargeAnswer, answer
 from replan.server.http.problems import Refused
-from replan.server.problems import LEAVING, MISFIT, NOT_JSON, SENT_TWICE, WRONG_MEDIA, Problem
+from replan.server.problems import LEAVING, MISFIT, NOT_JSON, SENT_TWICE, TIMED_OUT, WRONG_MEDIA, Problem
 from replan.server.shared import Shared
 
 ROOT = "/api/v1"
@@ -226,6 +227,26 @@ def _in_pieces(view: BaseModel) -> bytes:
 
 def _piece(piece: Any, _: int) -> tuple[Any, bytes]:
     return piece, to_json(piece, inf_nan_mode="constants")
+
+
+Begin = Callable[[], Awaitable[None]]
+
+
+async def in_turn(call: Call, making: Callable[[Begin], Awaitable[Response]]) -> Response:
+    """An answer that may be large, as `making` gives it; that is to wait for what it is given before it reads anything large."""
+    turns = call.shared.turns
+    with turns.turn(call.caller) as turn:
+
+        async def begin() -> None:
+            await turn.begin()
+            if await call.is_disconnected():  # nobody reads that
+                raise Refused(Problem(TIMED_OUT, "the caller has gone before it was its turn"))
+
+        made = await making(begin)
+        if isinstance(made, LargeAnswer):
+            await made.put_down(call.scope)
+            made.untaken = partial(turns.untaken, call.caller)
+        return made
 
 
 def listed(views: Any, status: int = 200) -> Response:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tempfile
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import IO, Any
 
 from starlette.responses import Response
@@ -38,17 +39,28 @@ class LargeAnswer(Response):
     def __init__(self, body: bytes, status: int, headers: dict[str, str] | None, media_type: str) -> None:
         super().__init__(None, status, headers, media_type)
         self._whole = body
+        self._file: IO[bytes] | None = None
+        self.untaken: Callable[[int], Callable[[], None]] | None = None
+        """Told how many bytes there are as long as they are not taken; what it gives is called then. It may refuse them."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def put_down(self, scope: Scope) -> None:
+        """Into its file, so that from here on it has no memory."""
         whole, self._whole = self._whole, b""
         packed = takes_gzip(scope)
-        file = await beside(_put_down, whole, packed=packed)
-        del whole
+        self._file = await beside(_put_down, whole, packed=packed)
         self.headers.add_vary_header("Accept-Encoding")
         if packed:
             self.headers["content-encoding"] = "gzip"
-        with file:
-            self.headers["content-length"] = str(file.tell())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._file is None:
+            await self.put_down(scope)
+        assert self._file is not None
+        with self._file as file, contextlib.ExitStack() as ends:
+            size = file.tell()
+            if self.untaken is not None:
+                ends.callback(self.untaken(size))
+            self.headers["content-length"] = str(size)
             file.seek(0)
             sending = scope["app"].state.shared.sending
             headers, media_type = self.headers, str(self.media_type)

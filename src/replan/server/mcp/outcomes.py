@@ -29,8 +29,9 @@ async def outcome_of(here: Shared, caller: Caller, task_id: str) -> Outcome:
             **stands, "ended": False, "is_success": False, "waiting": tuple(waiting), "waiting_for": others,
             "next": _next(here, task, waiting),
         })  # fmt: skip
-    result = await here.use_cases.result(caller, task_id)
-    answer, cut = _shown(result.final_output)
+    with here.turns.turn(caller) as turn:
+        result = await here.use_cases.result(caller, task_id, begin=turn.begin)
+        answer, cut = _shown(result.final_output)
     then = [cut] if cut else []
     if not result.is_success:
         then.append(

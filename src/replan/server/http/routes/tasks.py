@@ -21,9 +21,11 @@ from replan.run.access.views import (
     WaitingTask,
 )
 from replan.server.http.calls import (
+    Begin,
     Call,
     calls_about,
     credentials_of,
+    in_turn,
     listed,
     shown,
     shown_beside,
@@ -103,16 +105,21 @@ async def result(
     ] = 0,
 ) -> Response:
     """What a task has come to. Not done yet: 409 with its status, also after so many seconds."""
-    if not wait:
-        return await _whole(await call.cases.result(call.caller, task_id))
     shared, credentials = call.shared, credentials_of(call)
-    with shared.holding.place(call.caller):
-        waiting = call.cases.result(call.caller, task_id, wait_secs=wait)
-        try:
-            found = await unless_leaving(shared, shared.staying.unless_gone(credentials, waiting))
-        finally:  # a key may have been revoked meanwhile
-            await shared.authenticate(credentials)
-    return await _whole(found)
+
+    async def at_once(begin: Begin) -> Response:
+        return await _whole(await call.cases.result(call.caller, task_id, begin=begin))
+
+    async def waiting(begin: Begin) -> Response:
+        with shared.holding.place(call.caller):
+            coming = call.cases.result(call.caller, task_id, wait_secs=wait, begin=begin)
+            try:
+                found = await unless_leaving(shared, shared.staying.unless_gone(credentials, coming))
+            finally:  # a key may have been revoked meanwhile
+                await shared.authenticate(credentials)
+        return await _whole(found)
+
+    return await in_turn(call, waiting if wait else at_once)
 
 
 async def _whole(found: TaskResult) -> Response:
@@ -122,7 +129,12 @@ async def _whole(found: TaskResult) -> Response:
 @router.get("/tasks/{task_id}/plans", response_model=list[PlanView], responses=problems(task=True))
 async def plans(call: Call, task_id: p.TaskId) -> Response:
     """Every plan that the task has had, the first one first."""
-    return listed(await call.cases.plans(call.caller, task_id))
+
+    async def making(begin: Begin) -> Response:
+        await begin()
+        return listed(await call.cases.plans(call.caller, task_id))
+
+    return await in_turn(call, making)
 
 
 @router.get(
@@ -132,7 +144,12 @@ async def plans(call: Call, task_id: p.TaskId) -> Response:
 )
 async def plan(call: Call, task_id: p.TaskId, version: p.Version) -> Response:
     """One of its plans."""
-    return shown(await call.cases.plan(call.caller, task_id, version))
+
+    async def making(begin: Begin) -> Response:
+        await begin()
+        return shown(await call.cases.plan(call.caller, task_id, version))
+
+    return await in_turn(call, making)
 
 
 @router.get(
@@ -142,7 +159,12 @@ async def plan(call: Call, task_id: p.TaskId, version: p.Version) -> Response:
 )
 async def step(call: Call, task_id: p.TaskId, step_id: p.StepId) -> Response:
     """A step with its calls, and what was said about its failures."""
-    return shown(await call.cases.step(call.caller, task_id, step_id))
+
+    async def making(begin: Begin) -> Response:
+        await begin()
+        return shown(await call.cases.step(call.caller, task_id, step_id))
+
+    return await in_turn(call, making)
 
 
 @router.get(
@@ -162,7 +184,12 @@ async def output(
     ] = 0,
 ) -> Response:
     """A large output, by piece: its JSON, or a file of text, from `offset` on. A file of other bytes names its artifact."""
-    return shown(await call.cases.output(call.caller, task_id, step_id, item=item, offset=offset))
+
+    async def making(begin: Begin) -> Response:
+        await begin()
+        return shown(await call.cases.output(call.caller, task_id, step_id, item=item, offset=offset))
+
+    return await in_turn(call, making)
 
 
 @router.get(
