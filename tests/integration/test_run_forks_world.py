@@ -223,7 +223,7 @@ def test_what_waits_for_a_yes_is_not_made_without_it_whatever_wakes_the_task(wok
     assert len(after.events("approval_requested")) == 2, "nobody is asked twice"
 
 
-def test_a_doubt_that_another_task_has_settled_is_one_still_where_that_was_undone() -> None:
+def test_a_doubt_that_another_task_has_settled_does_not_stand_for_a_step_where_that_was_undone() -> None:
     async def main() -> tuple[World, Ran]:
         world = World()
         made = await bench(world.tools())
@@ -236,6 +236,9 @@ def test_a_doubt_that_another_task_has_settled_is_one_still_where_that_was_undon
 
     world, fork = virtual_time(main())
     assert not fork.result.is_success
+    assert fork.result.failure is not None
+    assert fork.result.failure.kind == "step", "everybody knows whether it took effect"
+    assert "(refund) of task" in fork.result.reason
     assert world.balance["x"] == 0
 
 

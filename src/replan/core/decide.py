@@ -21,6 +21,7 @@ from replan.core.events import (
     TaskTimedOut,
     Wish,
 )
+from replan.core.recovery.cut_off import cut_off_in_doubt
 from replan.core.recovery.guard import may_reflect, must_stop
 from replan.core.reflection import NEW_STEPS, Strategy
 from replan.core.report.explain import (
@@ -151,7 +152,7 @@ def decide(state: State) -> Decision:
         return Settle(question)
     if state.word and not state.in_doubt:
         return _ended_by_word(state)
-    if state.open_steps and state.escalation is None:
+    if state.open_steps and (state.escalation is None or cut_off_in_doubt(state)):
         return Execute()
     if state.in_doubt:
         return _in_doubt(state)
@@ -162,6 +163,14 @@ def decide(state: State) -> Decision:
             return Replan(Strategy(type="replan_from_step"), still_open(state), continues=True)
         return Reflect() if _is_outdated(state) and state.reflects and may_reflect(state) else Evaluate()
     return _verdict(state)
+
+
+def rests_on_a_doubt(decision: Decision) -> bool:
+    """True if a person is asked, or the task ends, since nobody knows whether a call took effect."""
+    if isinstance(decision, Wait):
+        return decision.kind == "outcome"
+    ends = decision.event if isinstance(decision, Finish) else None
+    return isinstance(ends, TaskFailed) and ends.failure.kind == "outcome_unknown"
 
 
 def paused_words(pause: PauseRequested) -> str:

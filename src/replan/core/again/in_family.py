@@ -115,7 +115,8 @@ class Family:
                     f"{what}, before {one.told}, which this step waits for: leave it out if what was done counts, do not let it wait for "
                     f"that, {end}"
                 )
-        between = [one for one in self._ended_by(made.call.started) if came and not self._is_mine(one, made)]
+        others = (one for one in self._ended_by(made.call.started) if one.call.key != made.call.key)
+        between = [one for one in others if came and not self._is_mine(one, made)]
         for then in came if between else ():
             since = self._at(then)
             after = (one for one in between if since <= one.call.started)

@@ -91,3 +91,5 @@ class OutcomeSettled(OfCall):
     by: str = ""
     record: str = ""
     """The digest of the record that shows it: it settles no other call."""
+    at: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """When it took effect, where another task of the family has had it."""

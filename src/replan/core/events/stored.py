@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from replan.core.events.calls import CallCompleted, CallStarted
+from replan.core.events.calls import CallCompleted, CallStarted, OutcomeSettled
 from replan.core.events.known import KINDS, AnyEvent, UnknownEvent
 from replan.core.events.planning import PlanGenerated, ToolSelectionCompleted
 from replan.core.events.task import TaskSubmitted, TaskWaiting
@@ -63,6 +63,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     PlanGenerated: ("scene", "workflow"),
     CallStarted: ("keys_in",),
     CallCompleted: ("of_call",),
+    OutcomeSettled: ("at",),
 }
 """Fields that are not stored where there is nothing in them."""
 

@@ -214,6 +214,8 @@ def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
     if event.record:
         state.records[event.call_key] = event.record
     if event.happened:
+        if event.at is not None:  # what was done about it since came after it
+            call.ended = event.at
         _succeeded(state, call, _output_of(state, event))
         call.settled = state.any_settled = True
     else:

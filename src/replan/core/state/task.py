@@ -556,6 +556,11 @@ class State:
         """The latest try of a call that has not succeeded."""
         return self._calls.get(key)
 
+    def holds(self, call: CallState) -> bool:
+        """True if a step of the plan has this very call."""
+        step = self.steps.get(call.step_id)
+        return step is not None and step.calls.get(call.slot) is call
+
     def ids_used(self) -> frozenset[str]:
         """Every step and action id that this task has used."""
         steps = (state.step for state in self.steps.values())

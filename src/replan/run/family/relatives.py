@@ -39,6 +39,8 @@ class Theirs(NamedTuple):
     """Which of its tries that is."""
     of_call: CallKey = ""
     """The key that it has there, where that is another one."""
+    at: float | None = None
+    """When it took effect there."""
 
     @property
     def named(self) -> str:
@@ -142,7 +144,7 @@ async def _look(run: Run, task_id: str, key: str, *, mended: bool = False) -> Th
     done = state.took_effect.get(key)
     if done is None:
         return Theirs(task_id, became)
-    return Theirs(task_id, became, done.output, of_call=done.of_call)
+    return Theirs(task_id, became, done.output, of_call=done.of_call, at=done.ended)
 
 
 def _said_of(state: State, key: str) -> QuestionAnswered | None:
@@ -210,7 +212,9 @@ async def why_not_after(run: Run, step_id: StepId) -> str:
 async def undone_since(run: Run, key: CallKey) -> str:
     """What others have done since about what this call has done, in words; empty if nothing that is no part of this task."""
     family = await logs_of(run).all(run.parts.tools.resolve)
-    return family.gone_since(key)
+    if text := family.gone_since(key):
+        run.state.by_kin = family.by_others()  # nor does it stand for a step of a later plan
+    return text
 
 
 class Copied(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 
 from replan.core.decide import (
     ChangePlan,
+    Decision,
     Evaluate,
     Execute,
     Finish,
@@ -22,13 +23,16 @@ from replan.core.decide import (
     Take,
     Wait,
     decide,
+    rests_on_a_doubt,
 )
 from replan.core.events import OverallReflectionTriggered, RoundCompleted, RoundStarted
 from replan.core.limits.budget import limit_reached
 from replan.core.report import explain
+from replan.core.types import CallKey
 from replan.run.human_input import questions as asking
 from replan.run.human_input import wishes
 from replan.run.orchestrator.ending import Ending
+from replan.run.recovery import by_relatives
 from replan.run.rounds import judging, stages
 from replan.run.rounds import next_round as rounds
 from replan.run.session.context import Run
@@ -54,6 +58,8 @@ class Deciding(Ending):
             step = decide(run.state)
             if run.parts.leaving.now and isinstance(step, _LONG):
                 raise HandedOver
+            if keys := self._known_elsewhere(step):
+                return by_relatives.settle_apart(run, keys)
             match step:
                 case Stop():
                     return None
@@ -98,6 +104,23 @@ class Deciding(Ending):
                 case other:
                     assert_never(other)
         return None
+
+    def _known_elsewhere(self, step: Decision) -> list[CallKey]:
+        """The calls in doubt of which another task may know, and whose log has not been looked at in this drive: before a plan is carried out,
+        those that no step of it has; before a person is asked, or the task ends, all that are left."""
+        state = self.run.state
+        if not (state.in_doubt and state.kin):
+            return []
+        last = rests_on_a_doubt(step)
+        if not last and not isinstance(step, Execute):
+            return []
+        found = [
+            key
+            for key, call in state.in_doubt.items()
+            if key not in self.looked_up and (last or not state.holds(call))
+        ]
+        self.looked_up.update(found)
+        return found
 
     def _allow_round(self) -> None:
         state = self.run.state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replan.core.state.fold import apply
+from replan.core.types import CallKey
 from replan.run.human_input import wishes
 from replan.run.human_input.signals import People
 from replan.run.rounds import drift
@@ -21,6 +22,7 @@ class Hearing:
         "drift",
         "failed",
         "late",
+        "looked_up",
         "people",
         "run",
         "why",
@@ -35,6 +37,8 @@ class Hearing:
         """What is otherwise than when the plan was made."""
         self.late = False
         """Its time is up: nothing is begun any more."""
+        self.looked_up: set[CallKey] = set()
+        """Calls in doubt that were looked for in the logs of the family."""
         self.cut_off = False
         """What ran was cut off for a pause."""
         self.again = False

@@ -21,9 +21,10 @@ from replan.run.calls.readiness import items_of
 from replan.run.calls.scope import steps_referred
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.recovery.diagnosis import Recovery, Taken
-from replan.run.recovery.doubts import FIRST_WAIT_SECS, Again, Doubts, Unsettled, due_at
+from replan.run.recovery.doubts import FIRST_WAIT_SECS, Doubts, due_at
 from replan.run.recovery.likes import is_free, likes_ended
 from replan.run.recovery.repair import repair
+from replan.run.recovery.settled import Again, Unsettled
 from replan.run.session.context import Run
 from replan.run.session.outputs import Loaded
 from replan.run.session.stops import BudgetReached

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
 
 from replan.core.calls import verify
-from replan.core.events import OutcomeSettled, OutcomeUnknown
 from replan.core.failures.faults import may_retry
 from replan.core.ids import base_of, call_key
 from replan.core.recovery.ladder import MOST_SETTLED
@@ -24,8 +22,9 @@ from replan.run.calls.attempts import Attempts
 from replan.run.calls.build import Call
 from replan.run.calls.sealing import sealed
 from replan.run.calls.slots import Place
-from replan.run.family import relatives
+from replan.run.recovery import by_relatives
 from replan.run.recovery.others import Others
+from replan.run.recovery.settled import Again, Settled, Unsettled, record_settled
 from replan.run.session.context import Run
 from replan.run.session.outputs import Packed, added_metadata, packed
 
@@ -33,20 +32,6 @@ FIRST_WAIT_SECS, LONGEST_WAIT_SECS = 0.5, 30.0
 """Between two looks: ever longer, up to this."""
 MOST_FAILED_LOOKS = 4
 """Readings of a verifier that have to fail one after another, up to when a "no" would count, before a person is asked."""
-
-
-class Again(NamedTuple):
-    """It did not happen, and may be made."""
-
-
-class Unsettled(NamedTuple):
-    """Code cannot tell."""
-
-    why: str = ""
-
-
-Settled = JsonObject | Fault | Again | Unsettled
-"""Metadata of a call that happened; what one that did not happen has failed of; or how to go on."""
 
 
 class Doubts:
@@ -78,7 +63,7 @@ class Doubts:
             await asyncio.wait({answer})
             if (settled := await self._by_late_answer(call, tool, answer)) is not None:
                 return settled
-        if self._run.state.kin and (settled := await self._by_relatives(call, tool)) is not None:
+        if self._run.state.kin and (settled := await by_relatives.settle(self._run, call, tool)) is not None:
             return settled
         if tool.verify is None or (self._run.state.policy.approval == "all" and tool.verify.happened):
             return Unsettled()
@@ -91,37 +76,9 @@ class Doubts:
         if isinstance(heard, Packed):
             return await self._happened(call, tool, heard, "its late answer")
         if heard.happened == "no":
-            self._record(call, happened=False, by="its late answer")
+            record_settled(self._run, call, happened=False, by="its late answer")
             return heard
         return None
-
-    async def _by_relatives(self, call: CallState, tool: ToolSpec) -> Settled | None:
-        """What is known of the call in a task that shares the history in which it was begun."""
-        found = await relatives.known_elsewhere(self._run, call.key)
-        if found is None:
-            return None
-        if found.became == "in doubt":  # what is found out here is about that try
-            if self._run.state.tries_elsewhere.get(call.key) != (found.of_try, False):
-                self._run.record(
-                    OutcomeUnknown(
-                        call_key=call.key, step_id=call.step_id, action_id=call.slot.action_id, index=call.slot.item,
-                        attempt=call.attempt, tool_id=call.tool_id, of_try=found.of_try,
-                        reason=f"{found.named} has made this very call, and nobody knows whether it took effect",
-                    )
-                )  # fmt: skip
-            return None
-        if found.became == "not made":
-            self._record(call, happened=False, by=found.named)
-            return Again()
-        if undone := await relatives.undone_since(self._run, call.key):
-            return Unsettled(
-                f"{found.named} has made this very call, and something else was done about the same since, by {undone}, which is no part of "
-                "this task"
-            )
-        output, value, stored = await relatives.copied(self._run, found)
-        given = Packed(output.value, output.artifact, None, output.files, stored)
-        self._record(call, happened=True, given=given, by=found.named)
-        return added_metadata(tool, value)
 
     # ── the declared verifier ──
 
@@ -239,7 +196,7 @@ class Doubts:
 
     def _did_not_happen(self, call: CallState, by: str) -> Settled:
         """It may be made again, but not for ever: what fails so often is down."""
-        self._record(call, happened=False, by=by)
+        record_settled(self._run, call, happened=False, by=by)
         if self._run.state.undone.get(call.key, 0) <= MOST_SETTLED:
             return Again()
         fault = call.fault or Fault(category="external_error", kind="crashed", message="it was cut off")
@@ -253,24 +210,8 @@ class Doubts:
     ) -> JsonObject:
         """Record that it has happened, and what it gave: without its secrets, as any output."""
         seen = await sealed(given, self._run, tool, self._run.state.policy.max_output_bytes)
-        self._record(call, happened=True, given=seen, by=by, record=record)
+        record_settled(self._run, call, happened=True, given=seen, by=by, record=record)
         return added_metadata(tool, seen.value)
-
-    def _record(
-        self, call: CallState, *, happened: bool, by: str, given: Packed | None = None, record: str = ""
-    ) -> None:
-        """Record what became of the call."""
-        kept = given.artifact if given is not None else None
-        self._run.record(
-            OutcomeSettled(
-                call_key=call.key, step_id=call.step_id, action_id=call.slot.action_id, index=call.slot.item,
-                attempt=call.attempt, tool_id=call.tool_id, happened=happened, by=by, record=record,
-                output=given.value if given is not None and kept is None else None, artifact=kept,
-                files=given.files if given is not None else (),
-                masked=given is not None and given.masked,
-            ),
-            artifacts=given.new if given is not None else (),
-        )  # fmt: skip
 
 
 def due_at(run: Run, step: StepState, call: CallState, tool: ToolSpec) -> float:

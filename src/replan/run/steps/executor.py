@@ -24,6 +24,7 @@ from replan.core.events import (
     StepStarted,
 )
 from replan.core.plain_calls import PlainEnd
+from replan.core.recovery.cut_off import cut_off_in_doubt
 from replan.core.reflection import SuggestedAction
 from replan.core.state.progress import ALONE_AFTER, CLOSED
 from replan.core.state.schedule import expected_secs, mode_of
@@ -76,6 +77,7 @@ class Executor:
     """One pass over the open steps of a run's plan."""
 
     __slots__ = (
+        "_cut_off",
         "_graph",
         "_halt",
         "_idle",
@@ -104,6 +106,9 @@ class Executor:
             {step: -float(n) for n, step in enumerate(self._graph.topological())}
             if serial
             else self._graph.distance_to_end(expected_secs(run.state))
+        )
+        self._cut_off = (
+            frozenset(cut_off_in_doubt(run.state)) if run.state.escalation is not None else frozenset()
         )
         self._missing: dict[StepId, int] = {}
         """How many steps each step still waits for, or `LAUNCHED`."""
@@ -242,7 +247,7 @@ class Executor:
     # ── from ready to running ──
 
     def _offer(self, step_id: StepId) -> None:
-        if self._state.escalation is not None:
+        if self._state.escalation is not None and step_id not in self._cut_off:
             return  # nothing new is started
         self._offered.append(step_id)
         self._places.offer(self._urgency[step_id], self._launch, step_id)
