@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from replan.core.secrets.beside_names import LONGEST_BETWEEN, BesideNames
 from replan.core.secrets.escapes import spellings
 from replan.core.secrets.index import Index, find
+from replan.core.secrets.references import LONGEST, AsRead, may_hold_references
 
 SHORT, LONG = 4, 8
 """A value is hidden anywhere in a text from LONG characters on, as a word of its own from SHORT, else beside its name."""
@@ -37,14 +38,15 @@ class Spellings:
         """Know a name under which a value stands."""
         if is_plain_word(value):
             self.named.add(name, value)
-            self.longest = max(self.longest, len(name) + len(value) + LONGEST_BETWEEN)
+            between = LONGEST_BETWEEN * LONGEST
+            self.longest = max(self.longest, _longest_read(name) + _longest_read(value) + between)
 
     def add(self, value: str) -> None:
         """Know one more value."""
         if is_plain_word(value):
             return
         texts = [text for text in spellings(value) if len(text) >= SHORT]
-        self.longest = max(self.longest, *map(len, texts))
+        self.longest = max(self.longest, _longest_read(value), *map(len, texts))
         self.index.add((text.encode("utf-8", "surrogatepass") for text in texts), word=len(value) < LONG)
 
 
@@ -57,8 +59,22 @@ class Place(NamedTuple):
     end: int
 
 
+def _longest_read(value: str) -> int:
+    """How long the value may be with signs that are written as references: letters and digits never are, if plain."""
+    return sum(1 if sign.isascii() and sign.isalnum() else LONGEST for sign in value)
+
+
 def may_stand_in(known: Sequence[Spellings], data: bytes) -> bool:
     """False if surely none of the values is in these bytes, text or not."""
+    if _stands_in(known, data):
+        return True
+    if b"&" not in data and b"\\u" not in data:
+        return False
+    read = AsRead(data.decode("utf-8", "surrogateescape"))
+    return bool(read) and _stands_in(known, read.text.encode("utf-8", "surrogatepass"))
+
+
+def _stands_in(known: Sequence[Spellings], data: bytes) -> bool:
     return any(each.named.may_stand_in(data) for each in known) or bool(
         find([each.index for each in known], data)
     )
@@ -66,13 +82,12 @@ def may_stand_in(known: Sequence[Spellings], data: bytes) -> bool:
 
 def places_in(known: Sequence[Spellings], text: str, begin: int = 0) -> list[Place]:
     """Where a text has any of the values, from `begin` on, in order; what overlaps is one place."""
-    data = text.encode("utf-8", "surrogatepass")
-    quoted = find([each.index for each in known], data)
-    if len(data) != len(text) and quoted:
-        quoted = _in_signs(data, quoted)
-    found = [Place(start, start, end) for start, end in quoted]
-    for each in known:
-        found += [Place(*place) for place in each.named.find(text)]
+    found = [*_places(known, text)]
+    if may_hold_references(text) and (read := AsRead(text)):
+        found += (
+            Place(read.begins(start), read.begins(masked_from), read.ends(end - 1))
+            for start, masked_from, end in _places(known, read.text)
+        )
     apart: list[Place] = []
     for place in sorted(found):
         if place.start < begin:
@@ -83,6 +98,19 @@ def places_in(known: Sequence[Spellings], text: str, begin: int = 0) -> list[Pla
         else:
             apart.append(place)
     return apart
+
+
+def _places(known: Sequence[Spellings], text: str) -> Iterator[Place]:
+    """Where it has them as it stands."""
+    data = text.encode("utf-8", "surrogatepass")
+    quoted = find([each.index for each in known], data)
+    if len(data) != len(text) and quoted:
+        quoted = _in_signs(data, quoted)
+    for start, end in quoted:
+        yield Place(start, start, end)
+    for each in known:
+        for place in each.named.find(text):
+            yield Place(*place)
 
 
 def _in_signs(data: bytes, places: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -1,0 +1,105 @@
+"""Secrets whose signs are written as references: by name, in decimal or hexadecimal numbers, of HTML and of JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpu_time import cpu
+from replan.core.secrets import MASK, KnownSecrets, Pieces
+
+SECRETS = ["q8Zk3+fT/9pLmXw2v7RrYg==", "P4ss&word<2026>=x'\"", "zäh-\U0001f511-Schlüssel`"]
+
+
+def written(signs: str, form: Callable[[int], str]) -> Callable[[str], str]:
+    """An escaper that writes some signs in its own way, and `&` by its name."""
+    return lambda text: "".join(
+        form(ord(sign)) if sign in signs or not sign.isascii() else "&amp;" if sign == "&" else sign
+        for sign in text
+    )
+
+
+def in_json(signs: str, digits: str) -> Callable[[str], str]:
+    """JSON, with further signs as units of UTF-16."""
+
+    def write(text: str) -> str:
+        parts = [
+            json.dumps(sign)[1:-1]
+            if sign not in signs and sign.isascii()
+            else "".join(
+                f"\\u{int.from_bytes(raw[at : at + 2], 'big'):04{digits}}" for at in range(0, len(raw), 2)
+            )
+            for sign in text
+            if (raw := sign.encode("utf-16-be"))
+        ]
+        return "".join(parts)
+
+    return write
+
+
+ESCAPERS = {
+    "Go html/template": written("'\"+<>", lambda code: f"&#{code};"),
+    "HtmlEncoder of ASP.NET": written("'\"+<>", lambda code: f"&#x{code:X};"),
+    "mustache": written("'\"/=`<>", lambda code: f"&#x{code:x};"),
+    "Handlebars": written("'\"=`<>", lambda code: f"&#x{code:x};"),
+    "zeros in decimal": written("'\"+/=<>`-", lambda code: f"&#{code:04};"),
+    "zeros in hexadecimal": written("'\"+/=<>`-", lambda code: f"&#X{code:06x};"),
+    "Gson": in_json("<>&='", "x"),
+    "System.Text.Json": in_json("<>&+'`\"", "X"),
+    "HTML in HTML": written("'\"+/=<>", lambda code: f"&amp;#x{code:x};"),
+    "JSON in JSON": lambda text: json.dumps(in_json("<>&=+'\"", "x")(text))[1:-1],
+}
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("escaper", ESCAPERS)
+def test_a_secret_is_hidden_whatever_an_escaper_makes_of_its_signs(escaper: str, secret: str) -> None:
+    known = KnownSecrets()
+    known.add(secret, "key")
+    form = ESCAPERS[escaper](secret)
+    assert form != secret
+    assert known.hide(f"é&lt;you sent: {form}&gt; {form}.") == f"é&lt;you sent: {MASK}&gt; {MASK}."
+    assert known.may_stand_in(f"\\u00e9{form}".encode())
+    assert not known.may_stand_in(b"&amp; \\u003d \xff nothing")
+
+
+@given(st.data())
+def test_every_mixture_of_references_is_read_and_told_in_pieces_as_in_one(data: st.DataObject) -> None:
+    known = KnownSecrets()
+    known.add(secret := "a+b/c=d&e-77", "key")
+    forms = ("{}", "&#{};", "&#0{};", "&#x{:x};", "&#x00{:X};", "\\u{:04x}", "\\u{:04X}", "&amp;#{};")
+    text = "".join(
+        sign
+        if re.match(r"\w", sign) or (form := data.draw(st.sampled_from(forms))) == "{}"
+        else form.format(ord(sign))
+        for sign in secret
+    )
+    whole = f"&#60;{data.draw(st.text(max_size=5))} {text} &#62;"
+    assert known.hide(whole).endswith(f" {MASK} &#62;")
+    pieces = Pieces(known)
+    cut = data.draw(st.integers(0, len(whole)))
+    told = [pieces.take(sign) for sign in whole[:cut]]
+    assert "".join([*told, pieces.take(whole[cut:]), pieces.rest()]) == known.hide(whole)
+
+
+def test_a_short_secret_is_hidden_beside_its_name_behind_references_too() -> None:
+    known = KnownSecrets()
+    known.add("4x", "pin")
+    assert known.hide("&#34;pin&#34;:&#34;4x&#34;") == f"&#34;pin&#34;:&#34;{MASK}&#34;"
+    assert known.hide("\\u0022n\\u0022:\\u00224x\\u0022") == "\\u0022n\\u0022:\\u00224x\\u0022"
+
+
+@pytest.mark.parametrize(
+    "piece", ["&", "&amp;", "&#", "&#x2B;", "&#0000", "\\", "\\u", "\\u002B", "\\\\\\\\u00", "&#9999999;"]
+)
+def test_a_long_text_of_references_is_read_in_time_that_grows_with_it(piece: str) -> None:
+    known = KnownSecrets()
+    known.add(SECRETS[0], "key")
+    text = piece * (1_000_000 // len(piece))
+    with cpu(3):
+        assert known.hide(text) == text
