@@ -609,11 +609,74 @@ async def test_a_workflow_that_is_named_beside_a_question_or_a_no_is_not_begun(
 
 
 async def test_a_filler_in_place_of_a_question_or_a_no_is_none(files: Path) -> None:
-    filled = FILLED | {"missing": [], "ask_first": "none", "cannot": "N/A"}
+    filled = FILLED | {
+        "missing": [],
+        "ask_first": "none",
+        "cannot": "N/A",
+        "Questions": [False],
+        "question": False,
+    }
     model = ScriptedModel({"execution_plan": NAMED, "workflow_slots": filled, "evaluation": verdict()})
     async with made(files, model) as replan:
         assert (await replan.run("report on Rome to ann, twice")).succeeded
     assert len(sent) == 1
+
+
+QUESTION = "Which Ann?"
+FORMS: list[Any] = [
+    *(QUESTION, [QUESTION], {"question": QUESTION}, [{"question": QUESTION, "why": "two"}], {"to": QUESTION}, True, 1, [True]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize(
+    "name", ["ask_first", "askFirst", "ask-first", "ASK_FIRST", "ask first", "cannot", "Cannot", "questions"]
+)
+async def test_a_question_or_a_no_beside_slots_is_heard_in_any_form_and_spelling(
+    files: Path, name: str, form: Any
+) -> None:
+    steps = plan(step("a", "look_up", parameters={"city": "Rome"}))
+    answers = {"execution_plan": [NAMED, steps], "workflow_slots": FILLED | {name: form}}
+    async with made(files, ScriptedModel(answers | {"evaluation": verdict()})) as replan:
+        await replan.run("report on Rome to ann, twice")
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    "lacks",
+    [
+        {"to": QUESTION},
+        [{"slot": "to", "question": QUESTION}],
+        [["to"]],
+        {"slots": ["to"]},
+        True,
+        "to",
+        ["x"],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["missing", "Missing"])
+async def test_what_is_missing_is_heard_in_any_form(files: Path, name: str, lacks: Any) -> None:
+    steps = plan(step("a", "look_up", parameters={"city": "Rome"}))
+    answers = {"execution_plan": [NAMED, steps], "workflow_slots": FILLED | {name: lacks}}
+    async with made(files, ScriptedModel(answers | {"evaluation": verdict()})) as replan:
+        await replan.run("report on Rome to ann, twice")
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    "asking", [{"ask_first": [QUESTION]}, {"askFirst": QUESTION}, {"questions": [QUESTION]}], ids=str
+)
+async def test_a_question_in_place_of_slots_is_put_to_the_person_in_any_form(
+    files: Path, asking: JsonObject
+) -> None:
+    model = ScriptedModel({"execution_plan": NAMED, "workflow_slots": asking})
+    async with made(files, model, interactive=True) as replan:
+        waiting = await replan.run("report on Rome to Ann")
+    assert waiting.status == "waiting"
+    assert QUESTION in str(waiting.waiting_for)
+    assert asked(model) == ["execution_plan", "workflow_slots"]
+    assert sent == []
 
 
 BESIDE = [

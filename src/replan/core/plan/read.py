@@ -61,7 +61,7 @@ def read_plan(answer: JsonObject, *, plan_id: str, version: int = 1, task: str =
     if steps is not None:
         body["steps"] = answer["steps"]  # by any other name they might be others
     fields = named_of_plan(body, faults) if isinstance(body, dict) else {}
-    declined = _declined(fields, body)
+    declined = declining(fields, body)
     if steps is None:
         raw_steps = [] if declined and fields.get("steps") in (None, "") else _steps_of(body)
         steps = [_step(raw, f"steps[{at}]", at, faults) for at, raw in enumerate(raw_steps)]
@@ -97,7 +97,7 @@ def _told(faults: Sequence[str]) -> list[str]:
     return found
 
 
-def _declined(fields: JsonObject, body: Any) -> dict[str, str]:
+def declining(fields: JsonObject, body: Any) -> dict[str, str]:
     """What is said in place of a plan: why there is none, or what is to be asked first.
 
     That something is to be asked (`ask_first: true`) is said better by what stands under one of its other names.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from replan.core.as_meant import as_meant
-from replan.core.data.nothing import says_there_is_none
 from replan.core.kinds.slots import filled, told
 from replan.core.kinds.workflow import Workflow
-from replan.core.plan.fields import DECLINING, named
+from replan.core.plan.fields import DECLINING, INSTEAD_OF_STEPS, named
 from replan.core.plan.placeholders import placeholders
+from replan.core.plan.read import declining
 from replan.core.types import JsonObject, ToolSpec
 from replan.core.words import in_digits, kind_of, one_line
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
@@ -21,6 +21,7 @@ from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.noes import noes_in
 from replan.reasoning.prompting.offered import guided
 from replan.reasoning.prompting.prompts import fence, load
+from replan.reasoning.prompting.read_values import fold, opened, spoken
 from replan.reasoning.prompting.recovery_text import guidance_text, joined, section, tools_in_short
 from replan.reasoning.prompting.schemas import closed
 from replan.reasoning.prompting.view import TaskView
@@ -91,7 +92,7 @@ async def fill_slots(
         json_schema=_schema(workflow, style),
         read=read,
         needed=("slots",),
-        instead=("cannot", "ask_first", "missing"),
+        instead=(*INSTEAD_OF_STEPS, "missing"),
         alone=True,
         commits=lambda filling: commits and not (filling.missing or filling.cannot),
         on_rejected=note,
@@ -171,23 +172,25 @@ def _schema(workflow: Workflow, style: str) -> JsonObject:
 
 
 def _read(answer: Any, workflow: Workflow, task: TaskView, *, small: bool) -> Filling:
-    given = answer.get("slots") or {}
-    if not isinstance(given, dict):
-        raise Violations([f"`slots` is an object with a value under each name, not {kind_of(given)}"])
-    question, cannot = _text(answer.get("ask_first")), _text(answer.get("cannot"))
+    faults: list[str] = []
+    fields = named(answer, _FIELDS, "the answer", faults)
+    said = declining(fields, answer)
+    question, cannot = said.get("ask_first", ""), said.get("cannot", "")
     if cannot and not question:
         return Filling({}, cannot=cannot)
-    if said := noes_in(answer, own=_OWN):
-        name, value = said[0]
+    if noes := noes_in(answer, own=_OWN if said else _OWN - _DECLINING):
+        name, value = noes[0]
         told_back = (
             f"it says {str(value)[:80]!r} in {name[:80]!r}, which nothing goes by: ask in `ask_first` and name in `missing` what about, say in "
             "`cannot` why the plan is not to be used, or leave it out"
         )
         raise Violations([told_back])
-    if beside := _beside(answer, workflow):
+    if beside := _beside(fields, faults, workflow):
         raise Violations(beside)
-    named = answer.get("missing") or []
-    owned = [str(name) for name in named] if isinstance(named, list) else [str(named)]
+    given = fields.get("slots") or {}
+    if not isinstance(given, dict):
+        raise Violations([f"`slots` is an object with a value under each name, not {kind_of(given)}"])
+    owned = _lacking(fields.get("missing"), workflow)
     slots = {"type": "object", "properties": workflow.slots, "required": list(workflow.required)}
     found = filled(workflow, as_meant(slots, given))
     problems = [
@@ -216,16 +219,39 @@ def _read(answer: Any, workflow: Workflow, task: TaskView, *, small: bool) -> Fi
     return Filling(found.values)
 
 
-def _beside(answer: JsonObject, workflow: Workflow) -> list[str]:
+def _lacking(said: Any, workflow: Workflow) -> list[str]:
+    """The slots that are named as missing, in whatever form: a list, an object of questions, a list of such; `Violations` where none is."""
+    if not (said := opened(said)) or not spoken(said):
+        return []
+    found = [name for name in dict.fromkeys(_names(said)) if name in workflow.slots]
+    if not found:
+        told_back = f"`missing` is {str(said)[:80]!r}, and names no slot (there are: {', '.join(workflow.slots) or 'none'})"
+        raise Violations([f"{told_back}: list the slots there whose values stand nowhere, or leave it empty"])
+    return found
+
+
+def _names(said: Any) -> Iterator[str]:
+    """Every text in it and every name of a field, as far down as lists and objects of them go."""
+    waiting = [said]
+    while waiting:
+        one = waiting.pop(0)
+        if isinstance(one, str):
+            yield from (one.strip(), *(part.strip(" `'\"") for part in one.split(",")))
+        elif isinstance(one, list):
+            waiting += one
+        elif isinstance(one, dict):
+            yield from (str(key) for key, value in one.items() if value is not False)
+            waiting += one.values()
+
+
+def _beside(fields: JsonObject, faults: list[str], workflow: Workflow) -> list[str]:
     """What stands beside the slots and may change what is done: held to what fields beside the steps of a plan are."""
-    faults: list[str] = []
-    given = named(answer, _FIELDS, "the answer", faults)
     if faults:
         faults.append(
             "where the plan is not to be run, say why in `cannot`; what is for readers goes into `reasoning`"
         )
-    if "workflow_id" in given and given["workflow_id"] != workflow.workflow_id:
-        told_back = f"`workflow_id` is {str(given['workflow_id'])[:80]!r}, and the slots are those of {workflow.workflow_id!r}"
+    if "workflow_id" in fields and fields["workflow_id"] != workflow.workflow_id:
+        told_back = f"`workflow_id` is {str(fields['workflow_id'])[:80]!r}, and the slots are those of {workflow.workflow_id!r}"
         faults.append(f"{told_back}: leave it out, or say in `cannot` why that is not the plan to be used")
     return faults
 
@@ -237,9 +263,5 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "reasoning": (),
     "workflow_id": (),
 }
-_OWN = frozenset({"slots", "missing", "ask_first", "cannot", "reasoning"})
-
-
-def _text(value: Any) -> str:
-    text = value.strip() if isinstance(value, str) else ""
-    return "" if says_there_is_none(text) else text
+_DECLINING = frozenset(map(fold, INSTEAD_OF_STEPS))
+_OWN = _DECLINING | {"slots", "missing", "reasoning"}

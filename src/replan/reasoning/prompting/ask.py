@@ -358,7 +358,7 @@ def _check_shape(value: Any, keys: _Keys) -> None:
     if not isinstance(value, dict):
         raise Unread([f"the answer has to be a JSON object, not {_kind(value)}"])
     missing = [key for key in keys.needed if key not in value]
-    if missing and not any(value.get(key) for key in keys.instead):
+    if missing and not any(map(spelled_as_asked(value, keys.instead).get, keys.instead)):
         raise Unread([f"the answer has no {key!r}" for key in missing])
     for name in keys.no_objects & value.keys():
         if isinstance(said := value[name], dict) and said.get("type") in _SCALARS_AND_LISTS:
