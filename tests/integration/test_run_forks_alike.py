@@ -446,3 +446,31 @@ def test_a_plan_that_has_chosen_both_of_two_tools_has_both_in_a_fork_too() -> No
     bank, fork = virtual_time(main())
     assert fork.result.is_success, fork.result.reason
     assert bank.paid == ["bob", "bob"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("retry_with_params", {"to": "bob2"}),
+        ("retry_with_tool", {"tool_id": "wire", "parameters": {"recipient": "bob"}}),
+    ],
+)
+def test_what_was_begun_in_place_of_a_failed_call_by_one_that_was_killed_is_not_made_by_a_fork(
+    kind: str, data: Any
+) -> None:
+    async def main() -> tuple[Bank, Ran]:
+        bank = Bank(refuses=["bob"])
+        made = await bench(bank.tools(), answers(kind, data, BOB, BOB))
+        task_id = await made.submit()
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(8)  # in the midst of what is made instead
+        driving.cancel()
+        await asyncio.gather(driving, return_exceptions=True)
+        cut = await made.ran(task_id)
+        assert len(cut.events("call_started")) == 2
+        return bank, await fork_of(made, cut)
+
+    bank, fork = virtual_time(main())
+    assert bank.paid == [], "it may have gone through"
+    assert not fork.result.is_success
+    assert "in its place" in fork.result.reason

@@ -136,13 +136,29 @@ def _by_this_tool(task_id: str, state: State, tool: ToolSpec, text: str, key: Ca
             if base_of(call.effect_key) != base:
                 yield Alike(Had(task_id, call))
             continue
-        instead = state.effect_for(call, state.plans + 1, tool)
+        instead = state.effect_for(call, state.plans + 1, tool) or _begun_instead(state, call)
         if instead is None or instead.key == call.key:
             continue
         # once more in the same words: a later plan has meant it for the one that failed, which nobody is to make as well
         again = call.key == key and instead.plan > call.plan
         if again or not _is_of(state, instead, tool, text):
             yield Alike(Had(task_id, instead), call)
+
+
+def _begun_instead(state: State, failed: CallState) -> CallState | None:
+    """What its step has begun in the place of a failed call, and nobody has seen the end of."""
+    step = state.steps.get(failed.step_id)
+    if step is None:
+        return None
+    begun = (
+        one for one in step.calls.values() if one.mended and one.effect != "reads" and _is_open(state, one)
+    )
+    moved = step.healing is not None and step.healing.repairs > step.healing.repairs_before
+    return next((one for one in begun if moved or one.slot == failed.slot), None)
+
+
+def _is_open(state: State, call: CallState) -> bool:
+    return call.status in ("running", "retrying") and state.latest_try(call.key) is call
 
 
 def _is_of(state: State, call: CallState, tool: ToolSpec, text: str) -> bool:
@@ -156,7 +172,7 @@ def _by_others(
     for name in tool.counterparts:
         for call, _ in state.made_like(name, family.resolve(name), told):
             effect = state.effect_for(call, state.plans + 1, tool)
-            if effect is None or effect.status in ("running", "retrying", "failed"):
+            if effect is None or effect.status == "failed":
                 continue
             had = Had(task_id, effect)
             if not family.is_to_have(had, but_for=step):
