@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -81,6 +82,29 @@ async def test_those_who_have_no_key_take_no_place_of_streams_and_are_not_waited
         told_to_all = {told(await end).code for end in ends}
     assert events
     assert told_to_all == {"UNAUTHENTICATED"}
+
+
+async def test_calls_that_have_not_come_are_bounded_by_key(tmp_path: Path) -> None:
+    settings = Settings.model_validate({"server": {"max_connections": 20}})  # of them 10 for a key
+    async with serving(tmp_path, settings=settings, authenticate=knows_one) as there:
+        good = (("x-api-key", "good"),)
+        begun = [there.channel.stream_stream(f"/{SERVICE}/GetTask")(metadata=good) for _ in range(15)]
+        ends = [asyncio.ensure_future(ends_with(one)) for one in begun]
+        refused: set[asyncio.Future[grpc.aio.AioRpcError]] = set()
+        async with asyncio.timeout(10):
+            while len(refused) < 5:
+                open_ = [end for end in ends if not end.done()]
+                refused |= (await asyncio.wait(open_, return_when=asyncio.FIRST_COMPLETED))[0]
+        assert {told(one.result()).reason for one in refused} == {"TOO_MANY"}
+        assert "have not come whole" in told(next(iter(refused)).result()).message
+        for one in begun:
+            one.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
+        async with asyncio.timeout(10):
+            while True:  # the places come back
+                with contextlib.suppress(grpc.aio.AioRpcError):
+                    await there.call("ListTasks", metadata=good)
+                    break
 
 
 async def test_those_who_need_no_key_have_so_many_streams_and_take_no_place_of_others(there: Grpc) -> None:

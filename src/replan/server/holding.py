@@ -11,13 +11,15 @@ from replan.errors import TooMany
 from replan.run.access.callers import Caller
 
 RETRY_AFTER_SECS = 5.0
+_OPEN = "streams, waits or sessions open"
 
 
 class Holding:
     """The places of one process, over all ways in."""
 
-    def __init__(self, server: Server, *, asked: bool) -> None:
-        """`asked`: callers say who they are; else all of them are one, and there is nobody to share with."""
+    def __init__(self, server: Server, *, asked: bool, what: str = _OPEN) -> None:
+        """`asked`: callers say who they are; else all of them are one, and there is nobody to share with. `what` they hold, in words."""
+        self._what = what
         most = server.max_connections
         self._asked = asked
         self.most_of_a_key = server.max_open_per_key or max(1, most // 2)
@@ -39,9 +41,11 @@ class Holding:
         if not self._asked:
             return _nothing
         key = (caller.tenant, caller.who, caller.key_id)
-        self.check(self._of_keys[key], self.most_of_a_key, "this key or token", "max_open_per_key")
+        self.check(
+            self._of_keys[key], self.most_of_a_key, "this key or token", "max_open_per_key", what=self._what
+        )
         tenant = self._of_tenants[caller.tenant]
-        self.check(tenant, self.most_of_a_tenant, "this tenant", "max_open_per_tenant")
+        self.check(tenant, self.most_of_a_tenant, "this tenant", "max_open_per_tenant", what=self._what)
         self._of_keys[key] += 1
         self._of_tenants[caller.tenant] += 1
 
@@ -56,11 +60,19 @@ class Holding:
         return leave
 
     @staticmethod
-    def check(held: int, most: int, whose: str, setting: str, retry_after: float = RETRY_AFTER_SECS) -> None:
+    def check(
+        held: int,
+        most: int,
+        whose: str,
+        setting: str,
+        retry_after: float = RETRY_AFTER_SECS,
+        *,
+        what: str = _OPEN,
+    ) -> None:
         """`TooMany` for one more."""
         if held >= most:
             raise TooMany(
-                f"{whose} holds {held} streams, waits or sessions open, and may hold {most} ([server] {setting}): end some, or come back later",
+                f"{whose} holds {held} {what}, and may hold {most} ([server] {setting}): end some, or come back later",
                 retry_after=retry_after,
             )
 

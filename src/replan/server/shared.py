@@ -86,6 +86,8 @@ class Shared:
     """Streams and waits, which end when their callers are known no more."""
     holding: Holding = field(init=False)
     """How many of them each caller has."""
+    arriving: Holding = field(init=False)
+    """How many calls each caller has begun that have not come whole."""
     turns: Turns = field(default_factory=Turns)
     """Of answers that may be large."""
     failures: Failures = field(init=False)
@@ -98,6 +100,9 @@ class Shared:
         asked = self.authenticate is not nobody_asked
         self.failures = Failures(self.settings.server.failed_signins if asked else "")
         self.holding = Holding(self.settings.server, asked=asked)
+        self.arriving = Holding(
+            self.settings.server, asked=asked, what="calls begun that have not come whole"
+        )
 
     async def signed(self, credentials: Credentials) -> Caller:
         """Who calls, and in whose trace; `NotSignedIn` if nobody can tell, `TooMany` where that was so too often from there."""

@@ -127,7 +127,9 @@ class Door:
         except Exception:
             await self._heard(requests, asked)
             raise
-        return caller, await first_of(requests, self._here.settings.server.request_timeout_secs, asked)
+        with self._here.arriving.place(caller):
+            secs = self._here.settings.server.request_timeout_secs
+            return caller, await first_of(requests, secs, asked)
 
     async def _heard(self, requests: AsyncIterator[bytes], asked: str) -> None:
         """Let whoever is refused say its message, where there is room for that."""
