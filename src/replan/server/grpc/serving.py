@@ -29,6 +29,8 @@ _IDLE_MS = 60_000
 """So long a connection may be held on which nothing is asked: there are only so many."""
 _OTHER_CALLS = 1_000
 """Side by side, beside the streams."""
+_MOST_PENDING = 8_000
+"""Calls that have come and are not taken up yet: gRPC cancels some of them by chance from there on, of whoever they are."""
 _SERVICES = (SERVICE, "")
 """Of which health is told; empty: the server's."""
 
@@ -48,6 +50,8 @@ async def serving_grpc(
             ("grpc.max_receive_message_length", MOST_REQUEST_BYTES),
             ("grpc.max_send_message_length", MOST_RESPONSE_BYTES),
             ("grpc.so_reuseport", 0),
+            ("grpc.server.max_pending_requests", _MOST_PENDING),
+            ("grpc.server.max_pending_requests_hard_limit", 2 * _MOST_PENDING),
             # A watcher may hear nothing for hours: who is gone is found out all the same.
             ("grpc.keepalive_time_ms", 20_000),
             ("grpc.keepalive_timeout_ms", 10_000),
