@@ -295,6 +295,18 @@ async def test_what_a_result_gives(content: Any, structured: Any, expected: Any)
         pytest.param(
             "code", {"code": -32602, "message": "b is missing"}, "parameter", "no", "b is", id="-32602"
         ),
+        *(
+            pytest.param("code", {"code": -32602, "message": said}, "tool", None, said, id=f"-32602 {said}")
+            for said in ("MCP error -32001: Request timed out", "socket hang up")
+        ),
+        pytest.param(
+            "code",
+            {"code": -32602, "message": "read_timeout is missing"},
+            "parameter",
+            "no",
+            "read",
+            id="a name",
+        ),
         pytest.param(
             "code",
             {"code": -32602, "message": "Unknown tool: code"},

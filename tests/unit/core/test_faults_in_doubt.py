@@ -520,7 +520,29 @@ def test_a_source_of_one_request_and_a_function_whose_errors_are_clean_are_made_
         assert may_retry(fault, tool)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 422])
+@pytest.mark.parametrize(
+    "text",
+    ["504 Gateway Timeout from bank", "upstream request timed out", '{"message": "socket hang up"}'],
+)
+def test_words_of_an_answer_about_the_form_raise_a_doubt(text: str) -> None:
+    assert classify(Answered(text, 422), PAY).happened == "unknown"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"detail": [{"loc": ["body", "timeout"], "msg": "Field required"}]}',
+        "Unexpected keyword argument 'read_timeout'",
+        "missing: request_timeout",
+        "amount is too large",
+        "a" * 200_000 + '"b' * 100_000,
+    ],
+)
+def test_the_names_of_fields_in_such_an_answer_raise_none(text: str) -> None:
+    assert classify(Answered(text, 422), PAY).happened == "no"
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
 @pytest.mark.parametrize(
     "text",
     ["session timed out, log in again", "Your connection to this project was closed by the owner", '{"loc":["body","timeout"]}'],

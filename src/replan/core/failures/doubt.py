@@ -64,6 +64,17 @@ _CHINESE = re.compile(
 )
 
 
+_NAME = re.compile(r"""["'`][^\s"'`]*["'`]|\b[^\W_]+_\w+""")
+"""What stands in quotes without a blank, and what an underscore holds together: the name of a field, or a value."""
+
+
+def refusal_speaks_of_doubt(text: str) -> bool:
+    """As `speaks_of_doubt`, of an answer that is about the form of what was asked for: the fields that it names are no words of its own."""
+    if len(text) > MAX_TEXT:
+        text = f"{text[:MAX_TEXT]} {text[-MAX_TEXT:]}"
+    return speaks_of_doubt(_NAME.sub(" ", text))
+
+
 def speaks_of_doubt(text: str) -> bool:
     """True if the text tells of a time-out, of a lost connection, or of a breakdown (5xx) on the way.
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from replan.core.failures.carried import Unread, carried
 from replan.core.failures.classes import error_class, names_parameter
-from replan.core.failures.doubt import speaks_of_doubt
+from replan.core.failures.doubt import refusal_speaks_of_doubt, speaks_of_doubt
 from replan.core.failures.text import MAX_TEXT, Said, read_body, together, words
 from replan.core.failures.transport import Known, attribute, happened_after, status_of, transport_kind
 from replan.core.types import Category, Fault, ToolSpec
@@ -72,10 +72,11 @@ have it again. Only a plan can say that this is meant, or leave it out; the step
 TURNED_AWAY = frozenset({425, 429})
 """Statuses that say by themselves that the call was not taken (RFC 8470, RFC 6585)."""
 CHECKED_FIRST = TURNED_AWAY | {
-    401, 403, 404, 405, 406, 407, 410, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 428, 431, 451,
+    401, 403, 404, 405, 406, 407, 410, 411, 412, 413, 414, 415, 416, 417, 421, 426, 428, 431, 451,
 }  # fmt: skip
 """Statuses for what is looked at before anything is done: rights, the address, the form, the preconditions. Their words may be the
-names of fields, or tell of a session."""
+names of fields, or tell of a session. Not 422: many services answer so to all that has failed, also behind them."""
+_ABOUT_THE_FORM = 422
 _NO_SUCCESS = 300
 """From here on a status tells of a failure. An error about an answer below it is a report of whoever read that."""
 _PASSING = frozenset({"connection_lost", "later", "refused", "timeout", "unavailable"})
@@ -101,7 +102,8 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
         happened = "unknown"  # an answer to one of several requests, perhaps
     if happened == "no" and status is not None and status not in CHECKED_FIRST and clean is not True:
         said_so = (*_texts(everything, message), _said(everything, message).text)
-        if any(map(speaks_of_doubt, said_so)):
+        heeded = refusal_speaks_of_doubt if status == _ABOUT_THE_FORM else speaks_of_doubt
+        if any(map(heeded, said_so)):
             happened = "unknown"  # the answer of one behind whom something may have been lost
     category, transient = _category(kind), kind in _PASSING
     turned_away = retry_after is not None and happened == "no"

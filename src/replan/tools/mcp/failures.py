@@ -10,6 +10,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
+from replan.core.failures.doubt import refusal_speaks_of_doubt
 from replan.errors import ToolCallError
 from replan.tools.bounds import too_large
 from replan.tools.mcp.stdio import TOO_LARGE
@@ -64,12 +65,13 @@ def _answered(error: MCPError, tool_id: str, server: str, max_bytes: int) -> Too
     ):  # the library's words for it
         text = f"the connection to {server} was lost: {said}"
         return ToolCallError(text, kind="connection_lost", happened="unknown")
-    if code in (types.INVALID_PARAMS, types.METHOD_NOT_FOUND):
-        kind = (
-            "unknown_tool"
-            if code == types.METHOD_NOT_FOUND or says_no_such_tool(said, tool_id)
-            else "parameter"
-        )
+    happened = "unknown" if code == types.INTERNAL_ERROR else None
+    reported = ToolCallError(f"{said} (code {code})", happened=happened)
+    missing = says_no_such_tool(said, tool_id)
+    if code in (types.INVALID_PARAMS, types.METHOD_NOT_FOUND) and (
+        missing or not refusal_speaks_of_doubt(said)
+    ):
+        kind = "unknown_tool" if code == types.METHOD_NOT_FOUND or missing else "parameter"
         return ToolCallError(
             f"{server} does not take the call of {tool_id!r}: {said}", kind=kind, happened="no"
         )
@@ -78,8 +80,7 @@ def _answered(error: MCPError, tool_id: str, server: str, max_bytes: int) -> Too
         return ToolCallError(f"{server} does not take the request: {said}")
     if code == types.URL_ELICITATION_REQUIRED:
         return ToolCallError(f"{tool_id!r} needs a person to open an address first: {said}", happened="no")
-    happened = "unknown" if code == types.INTERNAL_ERROR else None
-    return ToolCallError(f"{said} (code {code})", happened=happened)
+    return reported
 
 
 def _beginning(data: Any) -> str:
