@@ -107,7 +107,7 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
         for at, step in enumerate(line):
             had = spare[step.step.step_id]
             # what was there before had its effect for itself
-            made = [call for call in had if effects.came(call) >= since][: len(owed)]
+            made = _for_owed([call for call in had if effects.came(call) >= since], owed, line[:at], effects)
             owed = owed[
                 len(made) + very.had(step) :
             ]  # what it was to have in place of those was had elsewhere
@@ -130,6 +130,32 @@ def _gone(known: Recovery, effects: Effects, spare: Mapping[StepId, list[CallSta
         if owed or not (done or very.good(end)):
             last = [step for step in line if step.step.step_id in known.dropped][-1]
             yield Undone(last, owed, last.gone, _left(last, end, added=firm), skipped.get(last.gone, ""))
+
+
+def _for_owed(
+    had: Sequence[CallState], owed: Sequence[Lost], before: Sequence[StepState], effects: Effects
+) -> list[CallState]:
+    """What a step has had in place of what the steps before it were to have. What these have not made since it was had elsewhere is owed by
+    nobody: what the step has of that stands for it, and for nothing that is owed of another tool."""
+    refused = [
+        call.tool_id
+        for step in before
+        for call in step.calls.values()
+        if call.fault is not None and call.fault.kind in DONE_ALREADY
+    ]
+    if not refused:
+        return list(had[: len(owed)])
+    found: list[CallState] = []
+    for call in had:
+        is_owed = any(effects.by_same(lost.tool_id, call.tool_id) for lost in owed)
+        other = (
+            None if is_owed else next((one for one in refused if effects.by_same(one, call.tool_id)), None)
+        )
+        if other is None:
+            found.append(call)
+        else:
+            refused.remove(other)
+    return found[: len(owed)]
 
 
 def _line(known: Recovery, first: StepId, effects: Effects) -> list[StepState]:
