@@ -374,6 +374,45 @@ async def test_a_404_that_answers_the_very_call_is_its_answer() -> None:
     raise AssertionError("no answer was ever taken for the call's own")
 
 
+def answered(*numbers: int, end: str = "\n") -> bytes:
+    """A stream with an answer to each of these requests: its number is what was reckoned."""
+    events = []
+    for number in numbers:
+        result = {"content": [], "structuredContent": {"sum": number}, "resultType": "complete"}
+        said = json.dumps({"jsonrpc": "2.0", "id": number, "result": result})
+        events.append(f"event: message{end}id: {number}{end}data: {said}{end}{end}")
+    return "".join(events).encode()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=repr)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@BOTH
+async def test_of_a_stream_with_the_answers_of_all_each_call_takes_its_own(
+    protocol: str, packed: bool, end: str
+) -> None:
+    body = answered(99_999, *range(60), end=end)
+    headers = {"content-type": "text/event-stream"}
+    if packed:
+        body, headers["content-encoding"] = gzip.compress(body), "gzip"
+    async with lab(protocol=protocol) as (made, source):
+        made.between.faults["tools/call"] = (200, headers, body)
+        found = [(await source.call(ADD))["sum"] for _ in range(3)]
+        together = await asyncio.gather(*(source.call(ADD) for _ in range(3)))
+    assert found == [found[0] + n for n in range(3)]
+    assert sorted(one["sum"] for one in together) == [found[2] + n for n in (1, 2, 3)]
+
+
+@BOTH
+async def test_the_answer_to_another_request_alone_leaves_a_call_in_doubt(protocol: str) -> None:
+    body = answered(99_999).replace(b"id: 99999\n", b"")
+    async with lab(protocol=protocol) as (made, source):
+        made.between.faults["tools/call"] = (200, {"content-type": "text/event-stream"}, body)
+        error = await failed(source)
+        spec = next(tool for tool in await source.tools() if tool.id == "fail")
+        assert classify(error, spec).happened == "unknown"
+        assert not may_retry(classify(error, spec), spec)
+
+
 async def test_a_server_that_was_away_is_reached_again() -> None:
     async with lab() as (made, source):
         await made.stop()

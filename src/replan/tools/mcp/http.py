@@ -7,7 +7,6 @@ told to the call that it belongs to (`exchange`), and the session goes on for th
 from __future__ import annotations
 
 import json
-import re
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +23,7 @@ from replan.core.failures.faults import retry_after_secs
 from replan.core.failures.transport import happened_after
 from replan.errors import ToolCallError
 from replan.tools.bounds import IDLE_SECS, too_large
-from replan.tools.mcp.exchange import EXCHANGE, Exchange
+from replan.tools.mcp.exchange import EXCHANGE, Exchange, answers_to, has_id, is_event_stream
 from replan.tools.mcp.servers import HttpServer
 
 if TYPE_CHECKING:
@@ -87,9 +86,14 @@ class CallClient(httpx2.AsyncClient):
         """Where requests that do nothing (the opening, the list) were sent on to: so the server lies there, and a call is sent on, too."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        if request.method != "POST":
-            return await super().send(request, **options)
         exchange = EXCHANGE.get()
+        if request.method != "POST":
+            response = await super().send(request, **options)
+            onward = "last-event-id" in request.headers and exchange is not None and exchange.call is not None
+            number = exchange.number if onward and exchange is not None else None
+            if number is not None and is_event_stream(response):
+                return answers_to(number, response, self._max_bytes)
+            return response
         if exchange is not None:
             for name, value in exchange.headers().items():
                 request.headers.setdefault(name, value)
@@ -105,10 +109,13 @@ class CallClient(httpx2.AsyncClient):
                 self._moved[str(request.url)] = _onward(response)
             if response.status_code >= 400:
                 return await self._refused(request, response, exchange)
-            if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-                if number is not None:
-                    response.stream = _Seen(response.stream, lambda: self._cut_off.add(number))
-                return response
+            if is_event_stream(response):
+                if number is None:
+                    return response
+                if exchange is not None:
+                    exchange.number = number
+                response.stream = _Seen(response.stream, lambda: self._cut_off.add(number))
+                return answers_to(number, response, self._max_bytes)
             error = self._without_answer(response, exchange) if number is not None else None
             if error is not None:
                 await response.aclose()
@@ -174,7 +181,7 @@ class CallClient(httpx2.AsyncClient):
         finally:
             await response.aclose()
         body = b"".join(parts).removeprefix(b"\xef\xbb\xbf")  # a mark of byte order
-        if exchange is None or exchange.call is None or number is None or _has_id(body, number):
+        if exchange is None or exchange.call is None or number is None or has_id(body, number):
             return _with_body(response, body)
         try:
             said = json.loads(body)
@@ -348,16 +355,6 @@ def _request_id(request: httpx2.Request) -> str | int | None:
         return message["id"] if "method" in message else None
     except (ValueError, TypeError, KeyError, httpx2.RequestNotRead):
         return None
-
-
-def _has_id(body: bytes, number: str | int) -> bool:
-    """Whether a message has that id, as far as its ends tell: inside, it may be of something in the answer."""
-    text = rb'"id"\s*:\s*"?%s"?\s*' % re.escape(str(number)).encode()
-    version = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
-    return (
-        re.match(rb"\s*\{\s*(%s,\s*)?%s[,}]" % (version, text), body) is not None
-        or re.search(rb"%s(,\s*%s)?\}\s*\Z" % (text, version), body[-400:]) is not None
-    )
 
 
 def _onward(response: httpx2.Response) -> str:
