@@ -21,11 +21,13 @@ COOL_DOWN_SECS, LONGEST_COOL_DOWN_SECS = 2.0, 30.0
 class NoneAnswered(ModelUnavailable):
     """All that stand in for one another have failed. `retry_after`: in so many seconds one of them may be asked again.
 
-    `is_being_tried`: none was asked, and somebody else is finding out whether one is there again. `is_busy`: all say "later".
+    `is_being_tried`: none was asked, and somebody else is finding out whether one is there again. `is_left_alone`: none was asked, and
+    one of them may be soon. `is_busy`: all say "later".
     """
 
     retry_after: float | None = None
     is_being_tried = False
+    is_left_alone = False
     is_busy = False
 
 
@@ -191,6 +193,7 @@ async def ask_first(
     none.retry_after = min(waits, default=0.0) or None
     none.is_busy = later == {True}
     none.is_being_tried = not codes and any(place.breaker.is_probing for place in order)
+    none.is_left_alone = not codes and none.retry_after is not None
     raise none
 
 

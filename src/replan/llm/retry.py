@@ -53,6 +53,11 @@ def _is_busy(error: ModelUnavailable) -> bool:
     return bool(getattr(error, "is_busy", False))
 
 
+def _was_not_asked(error: ModelUnavailable) -> bool:
+    """All are left alone for a while after their failures, or somebody else tries them."""
+    return bool(getattr(error, "is_being_tried", False) or getattr(error, "is_left_alone", False))
+
+
 class _Waits:
     """The waits of one question, which end with its time: as long as nobody else gets an answer there, either."""
 
@@ -154,8 +159,10 @@ class RetryingModel:
                         except ModelUnavailable as error:
                             last = error
                             busy = _is_busy(error)
-                            if busy or (limit is not None and getattr(error, "is_being_tried", False)):
-                                attempt -= 1  # "later" is no failure; and who waits for somebody else's try has had none
+                            if busy or (limit is not None and _was_not_asked(error)):
+                                attempt -= (
+                                    1  # "later" is no failure; and where nobody was asked there was no try
+                                )
                             if not error.transient or not self.max_retries or attempt > self.max_retries:
                                 raise
                         finally:

@@ -239,3 +239,36 @@ async def test_one_that_answers_again_has_no_old_reason() -> None:
     for _ in range(4):
         with pytest.raises(ModelUnavailable, match="the new reason"):
             await one.ask(REQUEST)
+
+
+@pytest.mark.parametrize("well_again", [True, False])
+def test_where_all_are_left_alone_the_one_that_is_due_first_is_waited_for(well_again: bool) -> None:
+    """Three failures of each open the breakers; the last try is not taken up by their waits."""
+
+    async def scene() -> tuple[str, list[int]]:
+        now = asyncio.get_running_loop().time
+        both = [model(*[DOWN] * 3, {"by": n} if well_again else DOWN, name=str(n)) for n in (1, 2)]
+        asking = RetryingModel(FallbackModel(both, now=now), timeout_secs=60)
+        try:
+            text = (await asking.ask(REQUEST)).text
+        except ModelUnavailable as error:
+            text = str(error)
+        return text, [len(one.requests) for one in both]
+
+    text, asked = virtual_time(scene())
+    assert asked == ([4, 3] if well_again else [4, 4])
+    assert text == '{"by": 1}' if well_again else "no model answered" in text
+
+
+def test_where_all_are_left_alone_for_longer_than_there_is_time_that_is_said() -> None:
+    async def scene() -> list[int]:
+        now = asyncio.get_running_loop().time
+        began = now()
+        both = [model(*[DOWN] * 9, name=str(n)) for n in (1, 2)]
+        several = FallbackModel(both, now=now, cool_down_secs=90)
+        with pytest.raises(ModelUnavailable, match=r"left alone for 8[89] s"):
+            await RetryingModel(several, timeout_secs=60).ask(REQUEST)
+        assert now() - began < 10
+        return [len(one.requests) for one in both]
+
+    assert virtual_time(scene()) == [3, 3]
