@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+import event_loops
 import shared
 import thorough
 from postgres_server import PostgresServer, end_shared, missing, sql_at
@@ -65,8 +66,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+def anyio_backend() -> tuple[str, dict[str, object]]:
+    return "asyncio", {"loop_factory": event_loops.Loop}
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import replan.store.sqlite  # noqa: F401 - used by every process to come: imported once, here
 from replan import Replan, tool
-from replan.errors import TaskEnded
+from replan.errors import TaskEnded, TaskNotFound
 
 FOLDER = Path(sys.argv[1])
 EFFECT = sys.argv[2]
@@ -77,7 +77,10 @@ async def drive(*, first: bool) -> None:
 
 async def go_on(replan: Replan, name: str) -> None:
     with contextlib.suppress(TaskEnded):
-        await replan.resume(name)
+        try:
+            await replan.resume(name)
+        except TaskNotFound:  # another one ended the first process before this one was stored
+            await replan.run("t", plan=PLANS[name], task_id=name)
 
 
 async def ends() -> dict[str, object]:
