@@ -7,6 +7,7 @@ import contextlib
 import errno
 import http.client
 import imaplib
+import json
 import poplib
 import queue
 import socket
@@ -540,6 +541,43 @@ def test_words_of_an_answer_about_the_form_raise_a_doubt(text: str) -> None:
 )
 def test_the_names_of_fields_in_such_an_answer_raise_none(text: str) -> None:
     assert classify(Answered(text, 422), PAY).happened == "no"
+
+
+CODES = [
+    "timeout",
+    "Timeout",
+    "ETIMEDOUT",
+    "ECONNRESET",
+    "UPSTREAM_TIMEOUT",
+    "gateway_timeout",
+    "read-timeout",
+]
+
+
+@pytest.mark.parametrize("status", [400, 409, 422])
+@pytest.mark.parametrize("code", CODES)
+def test_one_word_or_code_for_what_went_wrong_raises_a_doubt(status: int, code: str) -> None:
+    said = {"error": {"code": code, "message": "it failed", "field": None}}
+    texts = (
+        json.dumps(said),
+        f"refused: {json.dumps({'message': code})}",
+        f"Error: {code!r}",
+        f"reason={code}",
+    )
+    for text in texts:
+        assert classify(Answered(text, status), PAY).happened == "unknown", text
+    for body in (said, json.dumps(said), [said] * 10_000):
+        assert classify(Answered("it failed", status, body=body), PAY).happened == "unknown"
+    assert classify(Answered("it failed", status, code=code), PAY).happened == "unknown"
+
+
+@pytest.mark.parametrize("text", ["error: read_timeout is required", "message: 'request_timeout' unknown", '{"type": "missing"}'])  # fmt: skip
+def test_what_is_said_of_a_field_is_no_code(text: str) -> None:
+    assert classify(Answered(text, 422), PAY).happened == "no"
+    assert (
+        classify(Answered("it failed", 409, body={"job": {"status": "timeout", "timeout": 3}}), PAY).happened
+        == "no"
+    )
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

@@ -66,13 +66,20 @@ _CHINESE = re.compile(
 
 _NAME = re.compile(r"""["'`][^\s"'`]*["'`]|\b[^\W_]+_\w+""")
 """What stands in quotes without a blank, and what an underscore holds together: the name of a field, or a value."""
+_STATED = re.compile(
+    r"(?<![^\W_])(?:error|errno|code|reason|cause|type|message|msg|detail|title|exception)[\"'`]?\s*+[:=]\s*+[\"'`]?"
+    r"(?P<what>[\w-]++)(?=[\"'`]?\s*+(?:[,;)}\]\n]|\.?\Z))",
+    re.IGNORECASE,
+)
+"""One word under a name for what went wrong, and nothing beside it (`{"error": "timeout"}`): the error itself, and no field of it. Not its
+status: things have one, too."""
 
 
 def refusal_speaks_of_doubt(text: str) -> bool:
     """As `speaks_of_doubt`, of an answer that is about the form of what was asked for: the fields that it names are no words of its own."""
     if len(text) > MAX_TEXT:
-        text = f"{text[:MAX_TEXT]} {text[-MAX_TEXT:]}"
-    return speaks_of_doubt(_NAME.sub(" ", text))
+        return refusal_speaks_of_doubt(text[:MAX_TEXT]) or refusal_speaks_of_doubt(text[-MAX_TEXT:])
+    return _says_doubt(_NAME.sub(" ", text)) or states_doubt(text)
 
 
 def speaks_of_doubt(text: str) -> bool:
@@ -82,6 +89,15 @@ def speaks_of_doubt(text: str) -> bool:
     """
     if len(text) > MAX_TEXT:
         return speaks_of_doubt(text[:MAX_TEXT]) or speaks_of_doubt(text[-MAX_TEXT:])
+    return _says_doubt(text) or states_doubt(text)
+
+
+def states_doubt(text: str) -> bool:
+    """True if a time-out or a lost connection is what it names as the error, in one word or code."""
+    return any(_says_doubt(found["what"]) for found in _STATED.finditer(text))
+
+
+def _says_doubt(text: str) -> bool:
     status = stated_status(text)
     if status is not None and (status >= 500 or status == 408):
         return True

@@ -13,12 +13,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import Any, Literal
 
 from replan.core.failures.carried import Unread, carried
 from replan.core.failures.classes import error_class, names_parameter
-from replan.core.failures.doubt import refusal_speaks_of_doubt, speaks_of_doubt
-from replan.core.failures.text import MAX_TEXT, Said, read_body, together, words
+from replan.core.failures.doubt import refusal_speaks_of_doubt, speaks_of_doubt, states_doubt
+from replan.core.failures.text import MAX_BODY, MAX_TEXT, Said, read_body, together, words
 from replan.core.failures.transport import Known, attribute, happened_after, status_of, transport_kind
 from replan.core.types import Category, Fault, ToolSpec
 from replan.errors import ToolCallError, UnresolvedReference
@@ -79,6 +80,8 @@ names of fields, or tell of a session. Not 422: many services answer so to all t
 _ABOUT_THE_FORM = 422
 _NO_SUCCESS = 300
 """From here on a status tells of a failure. An error about an answer below it is a report of whoever read that."""
+_MOST_PARTS = 2_000
+"""Of a body that is written out again: names, values and signs."""
 _PASSING = frozenset({"connection_lost", "later", "refused", "timeout", "unavailable"})
 
 
@@ -103,7 +106,7 @@ def classify(error: BaseException, tool: ToolSpec | None = None, *, now: float |
     if happened == "no" and status is not None and status not in CHECKED_FIRST and clean is not True:
         said_so = (*_texts(everything, message), _said(everything, message).text)
         heeded = refusal_speaks_of_doubt if status == _ABOUT_THE_FORM else speaks_of_doubt
-        if any(map(heeded, said_so)):
+        if any(map(heeded, said_so)) or any(map(states_doubt, _coded(everything))):
             happened = "unknown"  # the answer of one behind whom something may have been lost
     category, transient = _category(kind), kind in _PASSING
     turned_away = retry_after is not None and happened == "no"
@@ -330,6 +333,17 @@ def _said(everything: _All, message: str) -> Said:
         with suppress(Exception):  # an answer of a form that nobody knows
             told += (said for body in _bodies(each) for said in read_body(body))
     return together(told)
+
+
+def _coded(everything: _All) -> Iterator[str]:
+    """The codes of the error and its causes, and the answers that they carry, as they are written."""
+    for each in everything:
+        codes = (attribute(each, name) for name in ("code", "error_code"))
+        yield from (f"code: {code}" for code in codes if isinstance(code, str))
+        with suppress(Exception):  # an answer of a form that nobody knows
+            for body in _bodies(each):
+                parts = [body] if isinstance(body, str) else json.JSONEncoder(default=str).iterencode(body)
+                yield "".join(islice(parts, _MOST_PARTS))[:MAX_BODY]
 
 
 def _bodies(error: BaseException) -> Iterator[Any]:
