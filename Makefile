@@ -92,6 +92,10 @@ servers: $(VENV)/.dev  ## Use MCP servers written by others in whole tasks (inst
 toolbench: $(VENV)/.dev  ## Measure what calls of tools cost, by source, and what becomes of their faults
 	$(BIN)/python -m bench.tools
 
+.PHONY: planbench
+planbench: $(VENV)/.bench  ## Measure what plans cost that say more, beside what they cost before and beside agents
+	$(BIN)/python -m bench.plans
+
 .PHONY: chaos takeover durability failover
 failover: $(VENV)/.dev  ## Kill and freeze endpoints under load, and have Consul flap
 	$(BIN)/python -m bench.failover

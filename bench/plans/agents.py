@@ -1,0 +1,65 @@
+"""Agents of other frameworks on the same tools, with a model that never errs."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.metadata
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from bench.plans.hands import WAIT, Turns
+from bench.plans.meter import Meter
+from bench.plans.row import Row, Wanted, row
+from bench.plans.task import Task, tool
+from replan.core.types import JsonObject, ToolSpec
+from replan.ports import ToolCall
+from replan.testing import FakeSource
+
+Call: TypeAlias = Callable[[str, JsonObject], Awaitable[Any]]
+"""Makes a call of a tool with these parameters."""
+Run: TypeAlias = Callable[[str, list[ToolSpec], Call, Turns, Meter], Awaitable[str]]
+"""Does the task; its last word."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A framework and the module that runs its agent."""
+
+    label: str
+    package: str
+    module: str
+
+    def version(self) -> str | None:
+        """None: it is not installed."""
+        try:
+            importlib.import_module(self.module)
+            return importlib.metadata.version(self.package)
+        except (ImportError, importlib.metadata.PackageNotFoundError):
+            return None
+
+    async def run(self, task: Task, wanted: Wanted) -> Row:
+        do: Run = importlib.import_module(self.module).run
+        waiting = {WAIT: tool("Wait for so many seconds.", True, seconds="number")} if task.waits else {}
+        source, meter = FakeSource({**task.tools(), **waiting}), Meter()
+
+        async def call(name: str, parameters: JsonObject) -> Any:
+            if name == WAIT:
+                await asyncio.sleep(parameters["seconds"])
+                return True
+            return await source.call(ToolCall(name, parameters, key=""))
+
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        specs = list(await source.tools())
+        said = await do(task.text, specs, call, Turns(task.by_hand), meter)
+        secs = clock() - began
+        end = "" if said == wanted.answer else f"it said {said!r}"
+        return row(task.name, task.kind, self.label, meter, source, secs, wanted, end)
+
+
+PEERS = (
+    Peer("LangGraph", "langgraph", "bench.plans.peer_langgraph"),
+    Peer("Pydantic AI", "pydantic-ai-slim", "bench.plans.peer_pydantic_ai"),
+)
