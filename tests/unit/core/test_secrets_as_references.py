@@ -1,10 +1,11 @@
-"""Secrets whose signs are written as references: by name, in decimal or hexadecimal numbers, of HTML and of JSON."""
+"""Secrets whose signs are written as references: by name, in decimal or hexadecimal numbers, of HTML, JSON, JavaScript and addresses."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -42,7 +43,28 @@ def in_json(signs: str, digits: str) -> Callable[[str], str]:
     return write
 
 
+NAMES = {
+    "+": "plus",
+    "/": "sol",
+    "=": "equals",
+    "<": "lt",
+    "&": "amp",
+    "'": "apos",
+    '"': "quot",
+    "ä": "auml",
+    "ü": "uuml",
+}
+GO_HTML = written("'\"+<>", lambda code: f"&#{code};")
 ESCAPERS = {
+    "he, with names": lambda text: "".join(f"&{NAMES[sign]};" if sign in NAMES else sign for sign in text),
+    "OWASP for JavaScript": lambda text: "".join(
+        f"\\x{ord(sign):02x}" if sign in "'\"&/<>+=" else json.dumps(sign)[1:-1] for sign in text
+    ),
+    "url.PathEscape of Go": lambda text: quote(text, safe="+=&$@:"),
+    "an address in HTML": lambda text: GO_HTML(quote(text, safe="+&'")),
+    "HTML in the JSON of Go": lambda text: GO_HTML(text).replace("&", "\\u0026"),
+    "HTML in HTML in JSON": lambda text: GO_HTML(GO_HTML(text)).replace("&", "\\u0026"),
+    "JSON in HTML": lambda text: in_json("<>&='+`\"", "x")(text).replace("\\", "&#x5c;"),
     "Go html/template": written("'\"+<>", lambda code: f"&#{code};"),
     "HtmlEncoder of ASP.NET": written("'\"+<>", lambda code: f"&#x{code:X};"),
     "mustache": written("'\"/=`<>", lambda code: f"&#x{code:x};"),
@@ -72,7 +94,20 @@ def test_a_secret_is_hidden_whatever_an_escaper_makes_of_its_signs(escaper: str,
 def test_every_mixture_of_references_is_read_and_told_in_pieces_as_in_one(data: st.DataObject) -> None:
     known = KnownSecrets()
     known.add(secret := "a+b/c=d&e-77", "key")
-    forms = ("{}", "&#{};", "&#0{};", "&#x{:x};", "&#x00{:X};", "\\u{:04x}", "\\u{:04X}", "&amp;#{};")
+    forms = (
+        "{}",
+        "&#{};",
+        "&#0{};",
+        "&#x{:x};",
+        "&#x00{:X};",
+        "\\u{:04x}",
+        "\\u{:04X}",
+        "&amp;#{};",
+        "\\x{:02x}",
+        "%{:02X}",
+        "%25{:02x}",
+        "\\u0026#{};",
+    )
     text = "".join(
         sign
         if re.match(r"\w", sign) or (form := data.draw(st.sampled_from(forms))) == "{}"
@@ -87,6 +122,16 @@ def test_every_mixture_of_references_is_read_and_told_in_pieces_as_in_one(data: 
     assert "".join([*told, pieces.take(whole[cut:]), pieces.rest()]) == known.hide(whole)
 
 
+def test_a_secret_that_has_references_itself_is_hidden_as_it_is_and_as_it_is_read() -> None:
+    known = KnownSecrets()
+    known.add("p%40ss+word/77", "password")  # out of an address
+    for form in ("p%40ss+word/77", "p%40ss&#43;word&#x2F;77", "p%2540ss+word/77", "p@ss+word/77"):
+        assert known.hide(f"as {form}.") == f"as {MASK}."
+    short = KnownSecrets()
+    short.add("%41%42%43%44", "key")
+    assert short.hide("ABCDEF ABCD %41%42%43%44") == f"ABCDEF ABCD {MASK}"
+
+
 def test_a_short_secret_is_hidden_beside_its_name_behind_references_too() -> None:
     known = KnownSecrets()
     known.add("4x", "pin")
@@ -95,7 +140,22 @@ def test_a_short_secret_is_hidden_beside_its_name_behind_references_too() -> Non
 
 
 @pytest.mark.parametrize(
-    "piece", ["&", "&amp;", "&#", "&#x2B;", "&#0000", "\\", "\\u", "\\u002B", "\\\\\\\\u00", "&#9999999;"]
+    "piece",
+    [
+        "&",
+        "&amp;",
+        "&#",
+        "&#x2B;",
+        "&#0000",
+        "\\",
+        "\\u",
+        "\\u002B",
+        "\\\\\\\\u00",
+        "&#9999999;",
+        "%25252B",
+        "&amp;amp;amp;plus;",
+        "\\x5cx5c",
+    ],
 )
 def test_a_long_text_of_references_is_read_in_time_that_grows_with_it(piece: str) -> None:
     known = KnownSecrets()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from replan.core.secrets.beside_names import LONGEST_BETWEEN, BesideNames
 from replan.core.secrets.escapes import spellings
 from replan.core.secrets.index import Index, find
-from replan.core.secrets.references import LONGEST, AsRead, may_hold_references
+from replan.core.secrets.references import LONGEST, readings
 
 SHORT, LONG = 4, 8
 """A value is hidden anywhere in a text from LONG characters on, as a word of its own from SHORT, else beside its name."""
@@ -46,6 +46,9 @@ class Spellings:
         if is_plain_word(value):
             return
         texts = [text for text in spellings(value) if len(text) >= SHORT]
+        # Where a text is read, so is what a value itself has of references.
+        read = (each.text for each in readings(value))
+        texts += (text for text in read if len(text) >= min(len(value), LONG) and not is_plain_word(text))
         self.longest = max(self.longest, _longest_read(value), *map(len, texts))
         self.index.add((text.encode("utf-8", "surrogatepass") for text in texts), word=len(value) < LONG)
 
@@ -68,10 +71,8 @@ def may_stand_in(known: Sequence[Spellings], data: bytes) -> bool:
     """False if surely none of the values is in these bytes, text or not."""
     if _stands_in(known, data):
         return True
-    if b"&" not in data and b"\\u" not in data:
-        return False
-    read = AsRead(data.decode("utf-8", "surrogateescape"))
-    return bool(read) and _stands_in(known, read.text.encode("utf-8", "surrogatepass"))
+    read = readings(data.decode("utf-8", "surrogateescape"))
+    return any(_stands_in(known, each.text.encode("utf-8", "surrogatepass")) for each in read)
 
 
 def _stands_in(known: Sequence[Spellings], data: bytes) -> bool:
@@ -83,7 +84,7 @@ def _stands_in(known: Sequence[Spellings], data: bytes) -> bool:
 def places_in(known: Sequence[Spellings], text: str, begin: int = 0) -> list[Place]:
     """Where a text has any of the values, from `begin` on, in order; what overlaps is one place."""
     found = [*_places(known, text)]
-    if may_hold_references(text) and (read := AsRead(text)):
+    for read in readings(text):
         found += (
             Place(read.begins(start), read.begins(masked_from), read.ends(end - 1))
             for start, masked_from, end in _places(known, read.text)
