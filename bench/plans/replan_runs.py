@@ -21,7 +21,7 @@ from replan.run.service.tasks import Service
 from replan.run.session.dependencies import Parts
 from replan.testing import FakeSource, ManualIds, MemoryStore, ScriptedModel, VirtualClock
 from replan.tools.catalog.catalog import Catalog
-from replan.tools.catalog.waits import WithWaits
+from replan.tools.catalog.own_tools import WithOwnTools
 
 NOW, BEFORE = "Replan", "Replan, before"
 ROLES: tuple[Role, ...] = ("selection", "planning", "reflection", "evaluation")
@@ -75,7 +75,7 @@ async def _run(runner: str, task: Task, answers: Mapping[str, Any], wanted: Want
     await catalog.open()
     parts = Parts(
         MemoryStore(),
-        WithWaits(catalog, catalog.rules),
+        WithOwnTools(catalog, catalog.rules),
         dict.fromkeys(ROLES, model),
         VirtualClock(),
         ManualIds(),

@@ -28,7 +28,7 @@ from replan.testing import (
     fake_source,
 )
 from replan.tools.catalog.catalog import Catalog
-from replan.tools.catalog.waits import WithWaits
+from replan.tools.catalog.own_tools import WithOwnTools
 
 ROLES = ("selection", "planning", "reflection", "evaluation")
 
@@ -196,7 +196,7 @@ async def bench(
     kept = MemoryStore() if store is None else store
     parts = Parts(
         store=kept,  # type: ignore[arg-type]
-        tools=WithWaits(catalog, catalog.rules),
+        tools=WithOwnTools(catalog, catalog.rules),
         models=dict.fromkeys(ROLES, scripted),  # type: ignore[arg-type]
         clock=VirtualClock() if clock is None else clock,
         ids=ManualIds(),

@@ -23,7 +23,7 @@ from replan.run.session.dependencies import Parts
 from replan.run.session.shielding import see_through
 from replan.run.session.tool_record import ToolRecord
 from replan.tools.catalog.catalog import Catalog
-from replan.tools.catalog.waits import WithWaits
+from replan.tools.catalog.own_tools import WithOwnTools
 from replan.wiring import (
     Models,
     SystemClock,
@@ -68,7 +68,7 @@ async def opened(
     if announcer is not None:
         closing.push_async_callback(announcer.aclose)
     parts = Parts(
-        store, WithWaits(catalog, catalog.rules), models, SystemClock(), Ulids(),
+        store, WithOwnTools(catalog, catalog.rules), models, SystemClock(), Ulids(),
         driver=driver_name(shared=queue is not None), version=__version__, record=record, ask=ask, secrets=secrets,
         approval=approval, kinds=kinds,
     )  # fmt: skip

@@ -22,7 +22,14 @@ from replan.engine.local import LocalEngine
 from replan.engine.procrastinate.queue import Queue
 from replan.errors import InputError, ModelUnavailable, ReplanError, SecretsMissing, TaskEnded, TaskHeld
 from replan.run.service.announcer import Announcer
-from replan.run.service.for_workers import begun_of_fork, check_asked, work_left, work_of_fork
+from replan.run.service.for_workers import (
+    asks_models,
+    asks_on,
+    begun_of_fork,
+    check_asked,
+    work_left,
+    work_of_fork,
+)
 from replan.run.service.forking import Forking
 from replan.run.service.submission import Submission, check_submission
 from replan.run.service.tasks import Service
@@ -132,9 +139,10 @@ class Running:
         if self.by_workers:
             return await self._hand_in(wanted, plan_bytes)
         plans, judges = wanted.plan is None, wanted.policy.evaluation == "model"
+        steps = wanted.plan is not None and asks_models(wanted.plan)
         try:
-            await self._load_models(plans=plans, judges=judges)
-            self._check_models(wanted.policy, plans=plans, judges=judges)
+            await self._load_models(plans=plans, judges=judges, steps=steps)
+            self._check_models(wanted.policy, plans=plans, judges=judges, steps=steps)
         except ModelUnavailable:
             if not await self._is_stored(wanted.task_id):
                 raise
@@ -186,8 +194,9 @@ class Running:
             return await self.service.fork(origin, wanted, place, work=work)
         policy = wanted.policy or state.policy
         plans, judges = wanted.plan is None and not state.given, policy.evaluation == "model"
-        await self._load_models(plans=plans, judges=judges)
-        self._check_models(policy, plans=plans, judges=judges)
+        steps = asks_models(wanted.plan) if wanted.plan is not None else asks_on(state)
+        await self._load_models(plans=plans, judges=judges, steps=steps)
+        self._check_models(policy, plans=plans, judges=judges, steps=steps)
         if (plans or judges) and wanted.settings is not None and (proof := await self.proof()) is not None:
             wanted = wanted._replace(settings={**wanted.settings, "proof": proof})
         task_id, new = await self.service.fork(origin, wanted, place)
@@ -294,8 +303,9 @@ class Running:
         await check_asked(state, self.service.parts)
         plans = state.plan is None and not (state.submitted is not None and state.submitted.plan is not None)
         judges = state.evaluation is None and state.policy.evaluation == "model"
-        await self._load_models(plans=plans, judges=judges)
-        self._check_models(state.policy, plans=plans, judges=judges)
+        steps = asks_on(state)
+        await self._load_models(plans=plans, judges=judges, steps=steps)
+        self._check_models(state.policy, plans=plans, judges=judges, steps=steps)
         held = await self._held_to_type(state)
         begins(state)
         driving = self._start(task_id, after=state.last_seq, stays=False)
@@ -339,7 +349,8 @@ class Running:
         given = state.submitted is not None and state.submitted.plan is not None
         plans = state.plan is None and not given
         judges = state.evaluation is None and state.policy.evaluation == "model"
-        await self._load_models(plans=plans, judges=judges)
+        steps = asks_on(state)
+        await self._load_models(plans=plans, judges=judges, steps=steps)
         if self.engine.driving(task_id) is not None:
             raise TaskHeld(f"task {task_id!r} is being driven here already; wait for it or watch it")
         self._check_models(state.policy, plans=plans, judges=judges)
@@ -422,15 +433,16 @@ class Running:
         if self._announcer is not None:
             await self._announcer.told(task_id)
 
-    async def _load_models(self, *, plans: bool, judges: bool) -> None:
-        roles: dict[Role, bool] = {"planning": plans, "evaluation": judges}
+    async def _load_models(self, *, plans: bool, judges: bool, steps: bool = False) -> None:
+        """`steps`: a plan that is given asks models, too; one that is made may."""
+        roles: dict[Role, bool] = {"planning": plans, "evaluation": judges, "step": plans or steps}
         await self._models.load(role for role, needed in roles.items() if needed)
 
-    def _check_models(self, policy: Policy, *, plans: bool, judges: bool) -> None:
+    def _check_models(self, policy: Policy, *, plans: bool, judges: bool, steps: bool = False) -> None:
         """Open the models that a task needs before it is driven: what was never set up does not end it."""
         if plans:
             _ = self._models["planning"]
         if judges:
             _ = self._models["evaluation"]
-        if policy.budget.max_cost_usd is not None and (plans or judges):
+        if policy.budget.max_cost_usd is not None and (plans or judges or steps):
             self._models.check_prices()

@@ -15,10 +15,10 @@ from replan.app.worker_log import gave_back, logged
 from replan.config import Settings
 from replan.core.limits.needs import FORKS, Needs
 from replan.errors import InputError, ReplanError
+from replan.run.rounds.plan_checks import own_here
 from replan.run.service.for_workers import checked_queue
 from replan.run.service.typed import answer_check
 from replan.run.service.unasked import asked_here
-from replan.run.waits.beginning import waits_of
 from replan.tools.catalog.catalog import Catalog
 from replan.wiring import Models, driver_name, need_queue
 
@@ -65,8 +65,8 @@ async def work_off(
     await models.load(models)
 
     def offers() -> Needs:
-        waits = waits_of(running.service.parts.tools)
-        tools = (*(spec.id for spec in (*catalog.specs(), *waits)), FORKS)
+        own = own_here(running.service.parts)
+        tools = (*(spec.id for spec in (*catalog.specs(), *own)), FORKS)
         asks = tuple(asked_here(running.service.parts.tools.specs(), running.service.parts.approval))
         return Needs(
             tools=tools,

@@ -190,6 +190,7 @@ class Llm(Section):
     planning_model: OptionalText = None
     reflection_model: OptionalText = None
     evaluation_model: OptionalText = None
+    step_model: OptionalText = None
     local_model: OptionalText = None
     """The built-in model to use: a name of `replan model list`, or the path of a GGUF file."""
     timeout_secs: Secs = 60.0

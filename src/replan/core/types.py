@@ -24,7 +24,7 @@ def strength_of(effect: Effect) -> int:
     return _STRENGTH[effect]
 
 
-Role = Literal["selection", "planning", "reflection", "evaluation"]
+Role = Literal["selection", "planning", "reflection", "evaluation", "step"]
 Category = Literal[
     "parameter_error",
     "tool_error",
@@ -189,6 +189,8 @@ class ToolSpec(Frozen):
     """The tools that do the very same thing (`core.tools.families`): whoever lists all tools has found them."""
     waits: Literal["", "time", "condition", "callback"] = Field(default="", exclude=True, repr=False)
     """What a call of it waits for: such a tool is Replan's own, and the loop carries it out."""
+    asks_model: bool = Field(default=False, exclude=True, repr=False)
+    """A call of it is a question to a model, which the loop asks: what it gives depends on its parameters alone."""
 
     def is_stronger_than(self, effect: Effect) -> bool:
         """True if a call of it may change more in the world than one of that effect."""
@@ -197,7 +199,7 @@ class ToolSpec(Frozen):
     @property
     def may_verify(self) -> bool:
         """It may be called to find out what has happened, with nobody asked."""
-        return self.effect == "reads" and not self.requires_approval
+        return self.effect == "reads" and not self.requires_approval and not self.asks_model
 
 
 class Action(Frozen):

@@ -18,6 +18,7 @@ Answers: TypeAlias = "Mapping[str, Answer[Q] | Sequence[Answer[Q]]]"
 SCHEMA_NAMES = (
     "tool_selection",
     "execution_plan",
+    "step_answer",
     "step_repair",
     "step_reflection",
     "overall_reflection",

@@ -189,7 +189,7 @@ async def _cannot_go_on(where: str | Path, settings: Settings, catalog: Catalog)
 
     from replan.errors import ReplanError
     from replan.run.service.resumable import cannot_go_on
-    from replan.tools.catalog.waits import WithWaits
+    from replan.tools.catalog.own_tools import WithOwnTools
     from replan.wiring import open_store
 
     try:
@@ -198,7 +198,7 @@ async def _cannot_go_on(where: str | Path, settings: Settings, catalog: Catalog)
         return []
     try:
         async with asyncio.timeout(_LOOK_SECS):
-            return await cannot_go_on(store, WithWaits(catalog, catalog.rules), time.time)
+            return await cannot_go_on(store, WithOwnTools(catalog, catalog.rules), time.time)
     except (ReplanError, TimeoutError):
         return []
     finally:

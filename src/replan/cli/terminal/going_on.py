@@ -196,13 +196,13 @@ def _with_key(
 
 def own_destinations(own: Settings) -> frozenset[str]:
     """Whom the settings of this process name for their key."""
-    from replan.wiring import discovery_of
+    from replan.wiring import ROLES, discovery_of
 
     llm = own.llm
     service = llm.service_name if discovery_of(own).models is not None else None
     if llm.endpoint is not None or service is not None:
         return destinations(llm.endpoint, (), llm.fallback_endpoint, service)
-    roles = (llm.selection_model, llm.planning_model, llm.reflection_model, llm.evaluation_model)
+    roles = (getattr(llm, f"{role}_model") for role in ROLES)
     return destinations(None, filter(None, (llm.default_model, *roles)))
 
 

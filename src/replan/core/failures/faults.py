@@ -35,6 +35,7 @@ FaultKind = Literal[
     "http",  # an answer with a status that is no success
     "tool",  # an error that the tool itself reports
     "output",  # it answered with something that cannot be kept
+    "model",  # a model was asked, and gave no answer that can be used
     "cancelled",  # stopped by us
     "crashed",  # the process ended before the answer was recorded
     "process_ended",  # so did the process of each of its tries: it is what ends it, most likely
@@ -375,7 +376,7 @@ def _category(kind: str) -> Category:
             | "approval"
         ):
             return "external_error"
-        case "tool" | "output" | "process_ended" | "unknown_tool":
+        case "tool" | "output" | "model" | "process_ended" | "unknown_tool":
             return "tool_error"
         case _:
             return "unknown"

@@ -16,6 +16,7 @@ from replan.core.data.validation import faults, quick_check
 from replan.core.following.referred import NOTHING, Followed
 from replan.core.ids import step_id_problem
 from replan.core.limits.policy import PlanLimits
+from replan.core.own_tools.model import called_as, planned_violations
 from replan.core.plan.check_parameters import item_violations, masks_written, parameter_violations
 from replan.core.plan.check_references import known_steps, reference_violations
 from replan.core.plan.constant import ConstantCall, constant_call
@@ -36,6 +37,8 @@ class Toolbox(NamedTuple):
 
     resolve: Callable[[str], ToolSpec | None]
     nearest: Callable[[str], Sequence[str]]
+    lacks: Callable[[ToolId], str] = lambda _: ""
+    """What a tool that is known needs and has not got here; empty if nothing."""
 
 
 class _Open(NamedTuple):
@@ -217,6 +220,8 @@ class _Check:
             tool = self._found.get(step.tool) or self._tool(step.tool, where, step.step_id)
             if tool is not None and tool.id != step.tool:
                 step = step.model_copy(update={"tool": tool.id})
+            if tool is not None and tool.asks_model:
+                tool = called_as(tool, step.parameters)
             return step, [PlannedCall.of(where, tool, step.parameters, step.repeat, unread=step.unread)]
         if step.parameters or (step.tool and step.tool not in {action.tool for action in step.actions}):
             self.say(
@@ -233,6 +238,8 @@ class _Check:
             tool = self._tool(action.tool, at, step.step_id)
             actions.append(action.model_copy(update={"tool": tool.id}) if tool else action)
             again = action.repeat or step.repeat
+            if tool is not None and tool.asks_model:
+                tool = called_as(tool, action.parameters)
             calls.append(PlannedCall.of(at, tool, action.parameters, again, unread=action.unread))
         return step.model_copy(update={"actions": tuple(actions), "tool": "", "parameters": {}}), calls
 
@@ -244,6 +251,8 @@ class _Check:
             tool = self.tools.resolve(name)
             if tool is not None:
                 self._found[name] = tool
+                if tool.asks_model and (lack := self.tools.lacks(tool.id)):
+                    self.say_of(step_id, "tool_error", [f"{where}: the tool {name!r} {lack}"])
         if tool is None:
             if len(self.violations) < MOST_TOLD:
                 near = ", ".join(self.tools.nearest(name))
@@ -370,8 +379,10 @@ class _Check:
             self.say_of(
                 step.step_id,
                 "parameter_error",
-                wait_violations(*self.tools, call.where, tool, call.parameters),
+                wait_violations(self.tools.resolve, self.tools.nearest, call.where, tool, call.parameters),
             )
+        if tool is not None and tool.asks_model:
+            self.say_of(step.step_id, "parameter_error", planned_violations(call.where, call.parameters))
         opened: _Open | None = None
         if tool is not None and not (call.refers or call.missing or masks_written(self.draft, call)):
             if tool.id not in self._open:
@@ -381,7 +392,7 @@ class _Check:
             self.say_of(step.step_id, "parameter_error", parameter_violations(self.draft, step, call))
             if call.refers and step.for_each is not None:
                 self.say_of(step.step_id, "parameter_error", item_violations(self.draft, step, call))
-        elif tool.waits:
+        elif tool.waits or tool.asks_model:
             pass  # it is not made as other calls are
         elif not step.actions and step.for_each is None and step.step_id not in self.constants:
             self.constants[step.step_id] = constant_call(tool, call.parameters, as_written=opened.as_written)

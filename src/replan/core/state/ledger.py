@@ -364,7 +364,11 @@ class Ledger:
         entry = self.entries.get(key)
         if entry is None:
             return None
-        if tool.effect == "reads" and (tool.volatile or entry.effects_before != self.effects):
+        if (
+            tool.effect == "reads"
+            and not tool.asks_model
+            and (tool.volatile or entry.effects_before != self.effects)
+        ):
             return None
         return entry
 

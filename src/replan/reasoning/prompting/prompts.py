@@ -18,6 +18,8 @@ from replan.core.types import Role
 from replan.errors import ReplanError
 
 STYLES = ("standard", "small")
+_OF_ONE_STYLE = {"standard": frozenset[str](), "small": frozenset({"step"})}
+"""What models of a style are not asked: a small one does no step of a plan."""
 
 _VARIABLE = re.compile(r"<<([a-z_]+)>>")
 _ALONE = re.compile(r"(?m)^<<(\w+)>>\n\n?")
@@ -123,7 +125,7 @@ def check_all() -> tuple[Prompt, ...]:
     folder = files("replan.reasoning") / "prompts"
     names = {style: _names(folder / style) for style in STYLES}
     for style in STYLES:
-        others = set().union(*names.values()) - names[style]
+        others = set().union(*names.values()) - names[style] - _OF_ONE_STYLE[style]
         if others:
             raise PromptInvalid(f"style {style} has no prompt {', '.join(sorted(others))}")
     return tuple(load(name, style) for style in STYLES for name in sorted(names[style]))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from replan.core.events import AnyEvent, CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed, StepSkipped
-from replan.core.limits.prices import total
 from replan.core.state.progress import CLOSED
 from replan.core.state.task import CallState
-from replan.core.types import Category, Fault, ToolSpec, Usage
+from replan.core.types import Category, Fault, ToolSpec
 from replan.run.session.context import Run
+from replan.run.session.model_calls import cut_off
 
 MOST_CUT_OFF = 2
 """Tries of one call, made beside nothing else, that may be cut off; then it is what ends the process, most likely."""
@@ -62,15 +62,7 @@ def close_asked(run: Run) -> None:
 
 
 def _asked_closed(run: Run) -> list[LlmCallCompleted]:
-    now = run.now()
-    return [
-        LlmCallCompleted(
-            call_id=asked.call_id, role=asked.role, model=asked.model, error="it was stopped",
-            duration_secs=max(0.0, now - run.state.llm_since.get(asked.call_id, now)),
-            usage=total((Usage(llm_calls=1), run.asking.get(asked.call_id, Usage()))),
-        )
-        for asked in run.state.llm_running.values()
-    ]  # fmt: skip
+    return [cut_off(run, asked, "it was stopped") for asked in run.state.llm_running.values()]
 
 
 def running_closed(run: Run) -> list[AnyEvent]:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
 
 from replan.beside import cancelled_later
 from replan.core.failures.faults import text_of
 from replan.core.words import in_digits
 from replan.errors import ToolCallError
-from replan.ports import ToolCall, Tools
+from replan.ports import ToolCall
 
 LET_GO_SECS = 1.0
 """How long a call that was cancelled at its time limit may take to end before it is left behind."""
 
 
-async def within(secs: float, tools: Tools, request: ToolCall) -> Any:
+Asked: TypeAlias = Callable[[ToolCall], Coroutine[Any, Any, Any]]
+
+
+async def within(secs: float, ask: Asked, request: ToolCall) -> Any:
     """The answer in time. `request.late` is told of what goes on after that."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
-    task = loop.create_task(_ask(tools, request, answer))
+    task = loop.create_task(_ask(ask, request, answer))
     try:
         done, _ = await asyncio.wait({task}, timeout=secs)
         if not done:
@@ -61,14 +65,14 @@ def _leave(task: asyncio.Task[None], answer: asyncio.Future[Any], request: ToolC
     task.add_done_callback(ended)
 
 
-async def _ask(tools: Tools, request: ToolCall, answer: asyncio.Future[Any]) -> None:
+async def _ask(ask: Asked, request: ToolCall, answer: asyncio.Future[Any]) -> None:
     """Put what the tool gives into `answer`, in a task of its own, which must not end as a task or a loop does.
 
     A task that is cancelled in its last turn ends as if it had done nothing: so it gives nothing back itself.
     """
     task = asyncio.current_task()
     try:
-        given = await tools.call(request)
+        given = await ask(request)
     except BaseException as error:
         if isinstance(error, Exception):
             raise

@@ -8,10 +8,10 @@ from replan.core.events import PlanGenerated, PlanningStopped, PlanRejected
 from replan.core.kinds.building import Unwritable, build
 from replan.core.kinds.scene import Scene
 from replan.core.kinds.workflow import UsedWorkflow, Workflow
+from replan.core.own_tools.listed import OWN
 from replan.core.plan.check import Checked
 from replan.core.plan.read import read_plan
 from replan.core.types import JsonObject, ToolSpec
-from replan.core.waits.tools import BUILT_IN
 from replan.core.words import in_digits, some
 from replan.errors import AnswerInvalid, PlanInvalid
 from replan.reasoning.planning.slots import Filling, fill_slots
@@ -85,8 +85,8 @@ async def plan_by(run: Run, workflow: Workflow, task_type: str, scene: Scene | N
 
 
 def _others(run: Run, own: Sequence[ToolSpec]) -> list[ToolSpec]:
-    """The tools that were selected beside those of the workflow; a wait finds nothing out."""
-    known = {*(tool.id for tool in own), *(tool.id for tool in BUILT_IN)}
+    """The tools that were selected beside those of the workflow; Replan's own find nothing out."""
+    known = {*(tool.id for tool in own), *(tool.id for tool in OWN)}
     chosen = run.state.selection.tools if run.state.selection is not None else ()
     found = (run.parts.tools.resolve(one.tool_id) for one in chosen if one.tool_id not in known)
     return [tool for tool in found if tool is not None]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from replan.beside import beside
 from replan.core.data.pieces import MANY
 from replan.core.events import ToolChange, VersionsChanged
+from replan.core.own_tools.listed import own_tools
 from replan.core.plan.check import Wrong, check_plan
 from replan.core.state.task import State, StepState
 from replan.core.tools.versions import ToolVersion, Versions, changed, in_words, stricter
@@ -22,7 +23,6 @@ from replan.reasoning.prompting.prompts import digest_of_all
 from replan.run.rounds.held_tools import hold
 from replan.run.rounds.plan_checks import earlier_schemas, followed, stand_ins, toolbox
 from replan.run.session.context import Run
-from replan.run.waits.beginning import waits_of
 
 _MOST_TOLD = 5
 
@@ -93,7 +93,7 @@ def _unfit(run: Run, drift: Drift) -> dict[StepId, Fault]:
     tools = run.parts.tools
     checked = check_plan(
         state.plan,
-        toolbox(run, [*tools.specs(), *waits_of(tools)]),
+        toolbox(run, [*tools.specs(), *own_tools(tools.resolve)]),
         metadata=state.metadata,
         secret=state.secret_metadata(),
         limits=state.policy.limits,

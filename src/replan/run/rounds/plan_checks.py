@@ -10,6 +10,8 @@ from replan.core.again.still_due import told_still_due
 from replan.core.as_meant import plan_as_meant
 from replan.core.evaluation.outcome import standing_of
 from replan.core.following.referred import NOTHING, Followed
+from replan.core.own_tools.listed import own_tools
+from replan.core.own_tools.model import called_as
 from replan.core.plan.check import Checked, Toolbox, check_plan
 from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.plan.repeats import marks
@@ -21,9 +23,10 @@ from replan.core.reflection import Strategy
 from replan.core.state.task import StepState
 from replan.core.types import JsonObject, Plan, Step, StepId, ToolId, ToolSpec
 from replan.core.waits.tools import names_of_tools
+from replan.run.calls.by_model import why_not_asked
 from replan.run.rounds.nothing_left import adds_nothing, what_is_owed
 from replan.run.session.context import Run
-from replan.run.waits.beginning import waits_of
+from replan.run.session.dependencies import Parts
 
 
 class NotSelected(Exception):
@@ -42,7 +45,7 @@ class NotSelected(Exception):
 def allowed_tools(run: Run) -> list[ToolSpec]:
     """The tools that were selected for the plan; all of them where no selection was made, or none for a plan made anew.
 
-    And those to wait with, which need not be selected.
+    And Replan's own, which need not be selected.
     """
     selection = run.state.selection
     every = run.parts.tools.specs()
@@ -50,8 +53,14 @@ def allowed_tools(run: Run) -> list[ToolSpec]:
         chosen = {tool.tool_id for tool in selection.tools}
         every = [tool for tool in every if tool.id in chosen]
     # a small model is asked in few words, and of few tools
-    waits = waits_of(run.parts.tools) if run.parts.models["planning"].style != "small" else []
-    return [*every, *waits]
+    small = run.parts.models["planning"].style == "small"
+    return [*every, *([] if small else own_here(run.parts))]
+
+
+def own_here(parts: Parts) -> list[ToolSpec]:
+    """Replan's own tools, without one that lacks something here."""
+    found = own_tools(parts.tools.resolve)
+    return [tool for tool in found if not (tool.asks_model and why_not_asked(parts.models))]
 
 
 def check(
@@ -66,7 +75,7 @@ def check(
         return Checked(draft, ())
     if proposed:
         draft = plan_as_meant(draft, kept, run.parts.tools.resolve)
-    tools = [*tools, *waits_of(run.parts.tools)]
+    tools = [*tools, *own_tools(run.parts.tools.resolve)]
     policy, state = run.state.policy, run.state
     staying, done = frozenset(kept), settled_steps(run)
     stay = {
@@ -285,10 +294,21 @@ def stand_ins(run: Run) -> dict[tuple[StepId, str | None], ToolSpec | None]:
         for slot, call in step.calls.items():
             called.setdefault(slot.action_id, set()).add(call.tool_id)
         for action, tools in called.items():
-            planned = step.step.tool if action is None else step.action(action).tool
-            if tools != {planned}:
-                found[name, action] = run.parts.tools.resolve(next(iter(tools))) if len(tools) == 1 else None
+            planned = step.step if action is None else step.action(action)
+            one = run.parts.tools.resolve(next(iter(tools))) if len(tools) == 1 else None
+            if tools != {planned.tool}:
+                found[name, action] = None if one is None else _as_made(step, action, one)
+            elif one is not None and one.asks_model and step.healing is not None:
+                found[name, action] = _as_made(step, action, one)  # it may have been asked for something else
     return found
+
+
+def _as_made(step: StepState, action: str | None, tool: ToolSpec) -> ToolSpec | None:
+    """The tool with what its calls of this step have given; None where these differ."""
+    if not tool.asks_model:
+        return tool
+    made = [called_as(tool, call.parameters) for slot, call in step.calls.items() if slot.action_id == action]
+    return made[0] if all(one.output_schema == made[0].output_schema for one in made) else None
 
 
 def earlier_schemas(run: Run, without: Collection[StepId] | None = None) -> dict[str, JsonObject | None]:
@@ -321,6 +341,8 @@ def output_schema(run: Run, step: StepState) -> JsonObject | None:
         return None
     called = {call.tool_id for call in step.calls.values()} or {step.step.tool}
     tool = run.parts.tools.resolve(next(iter(called))) if len(called) == 1 else None
+    if tool is not None and tool.asks_model:
+        tool = _as_made(step, None, tool) if step.calls else called_as(tool, step.step.parameters)
     one = tool.output_schema if tool is not None else None
     if step.step.for_each is None:
         return one
@@ -339,4 +361,4 @@ def toolbox(run: Run, tools: list[ToolSpec]) -> Toolbox:
         near = [one for one in run.parts.tools.nearest(name, len(allowed) + 3) if one in allowed][:3]
         return near or sorted(allowed)[:10]
 
-    return Toolbox(resolve, nearest)
+    return Toolbox(resolve, nearest, lacks=lambda _: why_not_asked(run.parts.models))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from replan.core.begun import APPROVAL, Begun, begun_with
 from replan.core.events import TaskSubmitted
 from replan.core.limits.needs import DEFAULT_QUEUE, FORKS, WORK, Needs, Work, work_of
 from replan.core.limits.policy import asks_about
+from replan.core.own_tools.model import MODEL
 from replan.core.state.task import State
 from replan.core.waits.tools import asked
 from replan.errors import InputError
@@ -51,13 +52,36 @@ def needs_of(wanted: Submission, tools: Tools, models: Mapping[str, str], endpoi
         found = ((name, tools.resolve(name)) for name in _tools_in(wanted.plan))
         names = [name if spec is None else spec.id for name, spec in found]
     asks = wanted.plan is None or wanted.policy.evaluation == "model"
+    models = _asked_of(names, models, every=asks)
     unasked = unasked_of(sorted(set(names)), wanted.policy, tools.resolve)
     return Needs(
         tools=tuple(sorted(set(names))),
-        models=dict(sorted(models.items())) if asks else {},
-        endpoint=endpoint if asks else None,
+        models=models,
+        endpoint=endpoint if asks or models else None,
         unasked=tuple(unasked),
         approval=wanted.policy.approval if unasked else "never",
+    )
+
+
+def _asked_of(tools: Collection[str], models: Mapping[str, str], *, every: bool) -> dict[str, str]:
+    """The models that a task with these tools asks. `every`: it may ask those of all roles."""
+    if every:
+        return dict(sorted(models.items()))
+    return {"step": models["step"]} if MODEL.id in tools and "step" in models else {}
+
+
+def asks_models(plan: Mapping[str, Any]) -> bool:
+    """True if a step of a plan that is given asks a model."""
+    return MODEL.id in _tools_in(plan)
+
+
+def asks_on(state: State) -> bool:
+    """True if a step that is still to be done asks a model."""
+    return MODEL.id in tools_needed(state) or (
+        state.plan is None
+        and state.submitted is not None
+        and state.submitted.plan is not None
+        and asks_models(state.submitted.plan)
     )
 
 
@@ -76,10 +100,11 @@ def work_left(state: State, begun: Begun) -> Work:
     unasked = made_unasked(state, begun, given, later=True)
     if state.fork is not None:
         planned = [*planned, FORKS]
+    models = _asked_of(planned, begun.models, every=state.modelled)
     needs = Needs(
         tools=tuple(sorted(set(planned))),
-        models=dict(sorted(begun.models.items())) if state.modelled else {},
-        endpoint=begun.endpoint if state.modelled else None,
+        models=models,
+        endpoint=begun.endpoint if state.modelled or models else None,
         answer=begun.answer_type,
         unasked=tuple(sorted(unasked)),
         approval=state.policy.approval if unasked else "never",
@@ -152,9 +177,10 @@ async def work_of_fork(
         }
     )
     asks = plans or (wanted.policy or state.policy).evaluation == "model"
-    if asks and (begun is not None or not needs.models):
+    by_steps = MODEL.id in needs.tools and "step" not in needs.models
+    if by_steps or (asks and (begun is not None or not needs.models)):
         begun = begun or begun_with(records)
-        models = dict(sorted(begun.models.items()))
+        models = _asked_of(needs.tools, begun.models, every=asks) or needs.models
         needs = needs.model_copy(update={"models": models, "endpoint": begun.endpoint})
     return before.model_copy(update={"needs": needs})
 

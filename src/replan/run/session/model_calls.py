@@ -13,8 +13,9 @@ from replan.core.data.pieces import ANSWER_AT_ONCE
 from replan.core.data.strict_json import storable
 from replan.core.events import LlmCallCompleted, LlmCallStarted, LlmToken, ProgressUpdate
 from replan.core.failures.transport import status_of, status_passes, transport_kind
+from replan.core.limits.prices import total
 from replan.core.secrets import Pieces
-from replan.core.types import Role
+from replan.core.types import Role, Usage
 from replan.errors import ModelUnavailable, RecordingError, ReplanError
 from replan.ports import Model, ModelReply, ModelRequest, Turn
 from replan.reasoning.prompting.prompts import Rendered
@@ -24,7 +25,7 @@ from replan.run.session.model_requests import Asking
 from replan.run.session.stops import BudgetReached, Halted, ModelAway, warn
 
 log = logging.getLogger("replan")
-_ABOUT_A_STEP = ("step_reflection", "step_repair")
+_ABOUT_A_STEP = ("step_answer", "step_reflection", "step_repair")
 """What is asked while other steps are at work: without an answer, the round ends first."""
 _LATE = (
     "the metadata {name!r} is put into a secret parameter: it has been taken out of the log, but the model was shown it "
@@ -35,8 +36,13 @@ _LATE = (
 class RoleTalk:
     """`reasoning.prompting.ask.Talk` for one role of one run."""
 
-    def __init__(self, run: Run, role: Role) -> None:
+    def __init__(self, run: Run, role: Role, *, streams: bool = True) -> None:
+        """`streams`: whoever watches is told the answer as it comes."""
         self._run = run
+        self._streams = streams
+        self._given_up = False
+        self._open: dict[str, LlmCallStarted] = {}
+        """The calls that are under way."""
         self._model = run.parts.models.get(role)
         self._late: dict[str, Any] = {}
         """Metadata that an answer has shown to be secret, by place: still in the log."""
@@ -48,7 +54,7 @@ class RoleTalk:
     async def ask(self, role: Role, request: ModelRequest, prompt: Rendered, attempt: int) -> ModelReply:
         """Ask once. `BudgetReached` before the call, `ModelUnavailable` or `Halted` after it."""
         run, model = self._run, self._model
-        if run.stopping:
+        if run.stopping or self._given_up:
             raise asyncio.CancelledError
         if model is None:
             raise ModelUnavailable(f"there is no model for {role}", setup=True)
@@ -57,13 +63,13 @@ class RoleTalk:
         warn(run)
         request = self._without_secrets(request)
         call_id = run.parts.ids.new("llm")
-        run.record(
-            LlmCallStarted(
-                call_id=call_id, role=role, model=model.name, schema_name=request.schema_name,
-                prompt=prompt.name, prompt_hash=prompt.hash, attempt=attempt,
-                text=_as_text(request), tokens=asking.asked.input_tokens,
-            )
+        asked = LlmCallStarted(
+            call_id=call_id, role=role, model=model.name, schema_name=request.schema_name,
+            prompt=prompt.name, prompt_hash=prompt.hash, attempt=attempt,
+            text=_as_text(request), tokens=asking.asked.input_tokens,
         )  # fmt: skip
+        run.record(asked)
+        self._open[call_id] = asked
 
         pieces = Pieces(run.secrets, whole=may_hold_secrets(run.parts.tools))
 
@@ -75,12 +81,13 @@ class RoleTalk:
             tell(pieces.take(piece))
 
         started = time.perf_counter()
-        streaming = run.state.policy.enable_streaming
+        streaming = self._streams and run.state.policy.enable_streaming
         with asking.under_way(call_id):
             try:
                 watched = request.model_copy(update={"watcher": asking})
                 reply = await self._answer(model, watched, on_text if streaming else None)
             except Exception as error:
+                self._still_open(call_id)
                 before = f"; before that: {asking.because}" if isinstance(error, BudgetReached) else ""
                 said = tuple(run.secrets.hide(part) if isinstance(part, str) else part for part in error.args)
                 if said != error.args:  # an endpoint that repeats the key, say
@@ -101,10 +108,12 @@ class RoleTalk:
                     if isinstance(error, RecordingError) or (error.transient and role != "evaluation"):
                         raise Halted(str(error), "model") from error
                 raise
+        self._still_open(call_id)
         reply = reply.model_copy(update={"text": storable(reply.text)})
         await self._learn_beside(reply.text)
         await self._take_out()
-        tell(pieces.rest())
+        if self._streams:
+            tell(pieces.rest())
         run.record(
             LlmCallCompleted(
                 call_id=call_id, role=role, model=reply.model or model.name, usage=asking.with_all(reply.usage),
@@ -113,6 +122,19 @@ class RoleTalk:
             )
         )  # fmt: skip
         return reply
+
+    def _still_open(self, call_id: str) -> None:
+        """Whose call was given up meanwhile has nothing more to say of it."""
+        if self._open.pop(call_id, None) is None:
+            raise asyncio.CancelledError
+
+    def give_up(self, why: str) -> None:
+        """Record the end of what is asked, whose answer nobody waits for any more, while the run goes on. Nothing more is asked."""
+        run, self._given_up = self._run, True
+        for call_id, asked in self._open.items():
+            run.record(cut_off(run, asked, why))
+            run.asking.pop(call_id, None)
+        self._open.clear()
 
     def _goes_back(self, error: ModelUnavailable, request: ModelRequest) -> bool:
         """True if somebody else may ask, or the same later: nothing is lost by it, as no step is at work."""
@@ -195,6 +217,15 @@ class RoleTalk:
             passing = transport_kind(error) is not None if status is None else status_passes(status)
             told = f"{type(error).__name__}: {error}".rstrip(": ")
             raise ModelUnavailable(told, transient=passing) from error
+
+
+def cut_off(run: Run, asked: LlmCallStarted, why: str) -> LlmCallCompleted:
+    """The end of a model call that has none, with what has come of its answer."""
+    return LlmCallCompleted(
+        call_id=asked.call_id, role=asked.role, model=asked.model, error=why,
+        duration_secs=max(0.0, run.now() - run.state.llm_since.get(asked.call_id, run.now())),
+        usage=total((Usage(llm_calls=1), run.asking.get(asked.call_id, Usage()))),
+    )  # fmt: skip
 
 
 def _as_text(request: ModelRequest) -> str:

@@ -6,16 +6,9 @@ from typing import assert_never
 
 from replan.core.events import WaitStarted
 from replan.core.state.task import State
-from replan.core.types import ToolSpec
 from replan.core.waits.moments import due_at
-from replan.core.waits.tools import BUILT_IN, CREATE_CALLBACK, LIMIT_SECS, LONGEST_SECS
-from replan.ports import Tools
+from replan.core.waits.tools import CREATE_CALLBACK, LIMIT_SECS, LONGEST_SECS
 from replan.run.calls.build import Call
-
-
-def waits_of(tools: Tools) -> list[ToolSpec]:
-    """The tools to wait with that may be used: all of them, unless the user denies some or has tools of these names."""
-    return [spec for spec in BUILT_IN if tools.resolve(spec.id) is spec]
 
 
 def begun(call: Call, state: State, now: float) -> WaitStarted:

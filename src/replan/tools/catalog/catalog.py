@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping,
 from typing import Any
 
 from replan.core.calls.telling import unique_problem
+from replan.core.own_tools.listed import OWN
 from replan.core.secrets import KnownSecrets
 from replan.core.tools.rules import (
     Named,
@@ -20,7 +21,7 @@ from replan.core.tools.rules import (
     verifier_problems,
 )
 from replan.core.types import VERIFY, ToolSpec
-from replan.core.waits.tools import BUILT_IN, SOURCE
+from replan.core.waits.tools import SOURCE
 from replan.errors import ConfigError, ToolCallError
 from replan.ports import Discreet, Gate, ToolCall, ToolSource
 from replan.tools.catalog.limiter import Gate as LimitsGate
@@ -39,7 +40,7 @@ from replan.tools.names import folded, nearest
 __all__ = ["Catalog", "Problem"]
 
 
-_TO_WAIT_WITH = [Named(spec.id, SOURCE, spec.id) for spec in BUILT_IN]
+_OWN = [Named(spec.id, SOURCE, spec.id) for spec in OWN]
 _MOST_GONE = 1000
 """So many tools that are not there any more keep their ids."""
 
@@ -147,7 +148,7 @@ class Catalog:
         complete = all(listing.specs is not None for listing in self._listings)
         self._own_problems = [
             Problem(self.name, f"the pattern {pattern!r} of your configuration fits no tool")
-            for pattern in (unused(self.rules, [*named.values(), *_TO_WAIT_WITH]) if complete else ())
+            for pattern in (unused(self.rules, [*named.values(), *_OWN]) if complete else ())
         ]
         made: dict[str, Route] = {}
         denied: set[str] = set()

@@ -16,6 +16,7 @@ from replan.errors import ToolCallError
 from replan.ports import Progress, ToolCall
 from replan.run.calls.attempts.retries import Retries
 from replan.run.calls.build import Call, own_copy
+from replan.run.calls.by_model import ask_model
 from replan.run.calls.in_time import within
 from replan.run.calls.sealing import keep
 from replan.run.session.context import Run
@@ -83,9 +84,12 @@ class Asking(Retries):
             trace=run.state.trace,
             keys_in=_keys_in(call, run.state),
         )
-        if own is None or (left is not None and left <= own):
-            return run.parts.tools.call(request)  # the task's own deadline stops it
-        return within(own, run.parts.tools, request)
+        in_time = own is None or (left is not None and left <= own)  # the task's own deadline stops it
+        if call.tool.asks_model:
+            return ask_model(run, request, None if in_time else own)
+        if own is None or in_time:
+            return run.parts.tools.call(request)
+        return within(own, run.parts.tools.call, request)
 
     def _fault(self, call: Call, error: Exception) -> Fault:
         """What the error means, without the secrets that its message may quote."""

@@ -21,6 +21,7 @@ from replan.run.calls.sealing import may_be_sealed, sealed
 from replan.run.calls.slots import Place
 from replan.run.session.context import Batch
 from replan.run.session.outputs import Packed, pack_small
+from replan.run.session.stops import BudgetReached
 
 
 class Attempts(Late, Elsewhere, Outputs):
@@ -85,6 +86,8 @@ class Attempts(Late, Elsewhere, Outputs):
                     with call.right.used():
                         answer = await self._call(call, given)
                         outcome = pack_small(answer) or await self._packed(answer)
+            except BudgetReached:
+                raise  # of a call that asks a model: nothing was said of the call, and no other may be made
             except BaseException as error:
                 if self.landing:
                     self.landing -= {asyncio.current_task()}

@@ -1,4 +1,4 @@
-"""A catalogue with the tools to wait with: known by name, and not among those that the sources have listed."""
+"""A catalogue with Replan's own tools: known by name, and not among those that the sources have listed."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from replan.core.own_tools.listed import OWN
 from replan.core.tools.rules import Named, ToolRules, admits
 from replan.core.types import ToolId, ToolSpec
-from replan.core.waits.tools import BUILT_IN, CREATE_CALLBACK, SOURCE
+from replan.core.waits.tools import CREATE_CALLBACK, SOURCE
 from replan.errors import ToolCallError
 from replan.ports import Denies, Gate, Names, ToolCall, Tools
 
-_NAMES = {spec.id for spec in BUILT_IN}
+_NAMES = {spec.id for spec in OWN}
 
 
-class WithWaits:
-    """`Tools` that a plan can wait with too. A tool of the user's that has one of their names is meant by it."""
+class WithOwnTools:
+    """`Tools` with which a plan can wait and ask a model too. A tool of the user's that has one of their names is meant by it."""
 
     def __init__(self, tools: Tools, rules: ToolRules) -> None:
         self._tools = tools
-        self._own = {spec.id: spec for spec in BUILT_IN if admits(rules, Named(spec.id, SOURCE, spec.id))}
+        self._own = {spec.id: spec for spec in OWN if admits(rules, Named(spec.id, SOURCE, spec.id))}
         self.gate: Callable[[ToolId], Gate | None] = tools.gate
 
     def specs(self) -> list[ToolSpec]:
@@ -50,5 +51,7 @@ class WithWaits:
 
     async def _call(self, call: ToolCall) -> Any:
         if call.tool_id != CREATE_CALLBACK.id:
-            raise ToolCallError(f"{call.tool_id!r} is for plans: a task waits with it", happened="no")
+            raise ToolCallError(
+                f"{call.tool_id!r} is for plans: the task itself carries it out", happened="no"
+            )
         return {"task_id": call.task_id, "token": f"cb_{secrets.token_urlsafe(18)}"}

@@ -1,0 +1,1 @@
+"""What a step of a plan asks a model."""
