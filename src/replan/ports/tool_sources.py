@@ -79,6 +79,8 @@ class ToolCall(NamedTuple):
     """Of whoever has submitted the task (32 hexadecimal digits); empty: the task's own."""
     keys_in: str | None = None
     """The memory of keys (`ToolSpec.keys_in`) that an earlier attempt of the call has relied on; empty: none. None: nobody knows."""
+    retries: int | None = None
+    """So many further tries the caller has, and makes itself after a fault that passes. None: a source may try again as it sees fit."""
 
 
 class ToolProblem(NamedTuple):

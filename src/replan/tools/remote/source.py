@@ -38,7 +38,8 @@ class RemoteSource:
     change. `timeout_secs` limits a call without a deadline whose tool has no time limit of its own.
 
     A request that failed is sent again, `max_retries` times at most, where that is safe: it did not reach the tool,
-    the tool may be called twice, or the endpoint remembers the key of the call. Then the next endpoint is asked, too,
+    the tool may be called twice, or the endpoint remembers the key of the call. Calls of tasks are made again by the task where it can
+    (`ToolCall.retries`). Then the next endpoint is asked, too,
     except for a call that may have taken effect at one that alone remembers its key.
     `ToolSpec.honours_key` is true where every endpoint keeps the same durable memory of keys.
     Raises `InputError` for endpoints that are none, or packages that are missing.

@@ -83,6 +83,7 @@ class Asking(Retries):
             known_file=run.state.files.get,
             trace=run.state.trace,
             keys_in=_keys_in(call, run.state),
+            retries=max(0, self._most_retries(call) - call.retries),
         )
         in_time = own is None or (left is not None and left <= own)  # the task's own deadline stops it
         if call.tool.asks_model:

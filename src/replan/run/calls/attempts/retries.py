@@ -32,12 +32,13 @@ class Retries(Beginning):
             own = rest if own is None or call.step.timeout_secs is not None else min(own, rest)
         return own, None if self._deadline is None else max(0.001, self._deadline - now)
 
+    def _most_retries(self, call: Call) -> int:
+        own = call.tool.max_retries
+        return self._policy.max_transient_retries if own is None else own
+
     def _retry_in(self, call: Call, fault: Fault) -> float | None:
         """Seconds until the next try; None if there is none. A random part is taken off: half of the wait is left at least."""
-        most = call.tool.max_retries
-        if not may_retry(fault, call.tool) or call.retries >= (
-            self._policy.max_transient_retries if most is None else most
-        ):
+        if not may_retry(fault, call.tool) or call.retries >= self._most_retries(call):
             return None
         if fault.retry_after is not None:
             wait = fault.retry_after

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from replan.core.failures.faults import classify, may_retry
 from replan.core.limits.breaker import Try
 from replan.core.types import ToolSpec
 from replan.core.words import some
@@ -19,6 +20,7 @@ from replan.tools.remote.client.endpoints import LIST_SECS, Peer, nobody, took
 from replan.tools.remote.client.transport import TransportFailure
 from replan.tools.remote.messages import Execute, dumps
 
+_NOBODY_ASKED = ("refused", "unavailable")
 _BASE_DELAY, _MAX_DELAY = 0.1, 2.0
 
 
@@ -50,7 +52,7 @@ class Attempt:
         self._is_once = (call.effect or spec.effect) == "once"
         self._is_kept = spec.effect == "once"
         """Whether the service takes it for one whose end it has to remember, whatever the user has decided."""
-        self._left = max_retries
+        self._left = max_retries if call.retries is None else min(max_retries, call.retries)
         self._secs = secs
         self._call_off = call_off
         self.doubt, self.store = doubt
@@ -80,6 +82,11 @@ class Attempt:
                 wait = max(wait, ready, delay * random.uniform(0.5, 1.0))
                 if self._is_last or self._left <= 0 or self._is_late(wait):
                     raise self.final()
+                if self._is_tried_by_the_caller():
+                    found = self.final()
+                    if ready and found.retry_after is None:
+                        found.retry_after = ready
+                    raise found
                 self._left -= 1
                 delay = min(delay * 2, _MAX_DELAY)
                 await asyncio.sleep(wait)
@@ -205,12 +212,22 @@ class Attempt:
             return True
         return self._is_kept and (self._spec.honours_key or bool(self._call.key and self.store))
 
+    def _is_tried_by_the_caller(self) -> bool:
+        """Whether whoever calls makes such a call again, and counts: tried here as well, it would be asked that many times each time.
+
+        An address where nobody is was not asked.
+        """
+        if self._call.retries is None or self.failure is None or self.failure.kind in _NOBODY_ASKED:
+            return False
+        tool = self._spec.model_copy(update={"effect": "once" if self._is_once else "reads"})
+        return may_retry(classify(self.final(), tool), tool)
+
     def _is_late(self, wait: float) -> bool:
         return asyncio.get_running_loop().time() - self._begun + wait >= self._secs
 
 
 def _passes(error: ToolCallError) -> bool:
-    return error.kind in ("refused", "connection_lost", "unavailable") or error.status in (
+    return error.kind in (*_NOBODY_ASKED, "connection_lost") or error.status in (
         409,
         425,
         429,
