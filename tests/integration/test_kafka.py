@@ -145,6 +145,17 @@ async def test_what_a_topic_does_not_take_for_its_size_is_told_in_few_words(brok
         await consumer.deliver(started(1, "other"))
 
 
+async def test_what_follows_a_set_that_is_refused_for_its_size_does_not_come_before_it(
+    broker: Broker,
+) -> None:
+    consumer = KafkaAudit(section(broker.at, compression="none"))
+    broker.produce_fails(TOO_LARGE, 1)
+    await consumer.deliver(started(600, text="x" * 2_000))
+    broker.produce_fails(TOO_LARGE, 1)  # one by one by now
+    await consumer.deliver(started(700)[600:])
+    assert firsts(broker.read(TOPIC, whole(700))) == {"t": list(range(1, 701))}
+
+
 async def test_a_topic_that_comes_late_or_that_may_not_be_written_is_waited_for(broker: Broker) -> None:
     consumer = KafkaAudit(section(broker.at, timeout_secs=1.0))
     broker.topic_fails(TOPIC, UNKNOWN_TOPIC)

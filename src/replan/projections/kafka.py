@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +38,9 @@ _LATE_SECS = 5.0
 """Beyond its time limit, until a producer that says nothing is taken for stuck."""
 _SET_BYTES = 256 * 1024
 """Of records that are sent together: well below what brokers take as they come (1 MB)."""
+_FRAME_BYTES = 100
+_LINGER_MS = 1_000
+"""Sets are sent when a wait for them begins."""
 _MOST_REFUSED = 1_000
 _TOO_LARGE = frozenset({"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 log = logging.getLogger("replan.kafka")
@@ -55,11 +58,11 @@ class NotConfirmed(ReplanError):
 
 
 class _Refused(Exception):
-    """Records are larger than the topic takes."""
+    """A set of records is larger than the topic takes."""
 
-    def __init__(self, places: set[tuple[str, int]]) -> None:
+    def __init__(self, made: Sequence[_Made]) -> None:
         super().__init__()
-        self.places = places
+        self.made = made
 
 
 class _Made(NamedTuple):
@@ -67,6 +70,11 @@ class _Made(NamedTuple):
 
     place: tuple[str, int]
     data: bytes
+
+    @property
+    def size(self) -> int:
+        """In a set, about."""
+        return len(self.data) + len(self.place[0]) + _FRAME_BYTES
 
 
 class KafkaAudit:
@@ -89,8 +97,8 @@ class KafkaAudit:
         """What the library has said last of brokers that cannot be reached."""
         self._small: dict[tuple[str, int], None] = {}
         """Records that the topic does not take as they are."""
-        self._alone = False
-        """A set of records was refused for its size: each is sent by itself from now on."""
+        self._most_bytes = _SET_BYTES
+        """Of records that are sent together: fewer, once so many were refused."""
         self._using = threading.Lock()
 
     async def deliver(self, records: Sequence[Record]) -> None:
@@ -110,21 +118,45 @@ class KafkaAudit:
             confirmed: set[tuple[str, int]] = set()
             while True:
                 try:
-                    return self._send(
-                        [one for one in self._made(records) if one.place not in confirmed], confirmed, stop
-                    )
+                    for some in self._waves(self._made(records), confirmed):
+                        self._send(some, confirmed, stop)
+                    self._trouble = ""
+                    return
                 except _Refused as refused:
                     self._drop()
-                    if self._alone and refused.places <= self._small.keys():
-                        raise NotConfirmed(
-                            f"{self._where()} takes no audit record, however small: raise its max.message.bytes"
-                        ) from None
-                    if self._alone:
-                        self._remember(refused.places)
-                    self._alone = True
+                    self._take_smaller(refused.made)
                 except BaseException:
                     self._drop()
                     raise
+
+    def _waves(self, made: Sequence[_Made], confirmed: set[tuple[str, int]]) -> Iterator[list[_Made]]:
+        """What is sent together: of each part of the topic one set at the most, and the next once it is confirmed.
+
+        A broker that has nothing of a producer yet would take the set that follows one which it has refused.
+        """
+        some: list[_Made] = []
+        size = 0
+        for each in made:
+            if each.place in confirmed:
+                continue
+            if some and size + each.size > self._most_bytes:
+                yield some
+                some, size = [], 0
+            some.append(each)
+            size += each.size
+        if some:
+            yield some
+
+    def _take_smaller(self, refused: Sequence[_Made]) -> None:
+        """The topic takes no set of so many bytes: fewer are sent together, or a record that stood alone is told in few words."""
+        if len(refused) > 1:
+            self._most_bytes = min(self._most_bytes, sum(each.size for each in refused)) // 2
+            return
+        if refused[0].place in self._small:
+            raise NotConfirmed(
+                f"{self._where()} takes no audit record, however small: raise its max.message.bytes"
+            )
+        self._remember(refused[0].place)
 
     def _made(self, records: Sequence[Record]) -> list[_Made]:
         made: list[_Made] = []
@@ -145,37 +177,35 @@ class KafkaAudit:
         from confluent_kafka import KafkaException
 
         failed: list[KafkaError] = []
-        too_large: set[tuple[str, int]] = set()
+        too_large: list[_Made] = []
         left = {each.place for each in made}
 
-        def told(place: tuple[str, int]) -> Callable[[KafkaError | None, Message], None]:
+        def refused(each: _Made, error: KafkaError) -> None:
+            if error.name() in _TOO_LARGE:
+                too_large.append(each)
+            else:
+                failed.append(error)
+
+        def told(each: _Made) -> Callable[[KafkaError | None, Message], None]:
             def tell(error: KafkaError | None, message: Message) -> None:
                 if error is None:
-                    confirmed.add(place)
-                    left.discard(place)
-                elif error.name() in _TOO_LARGE:
-                    too_large.add(place)
+                    confirmed.add(each.place)
+                    left.discard(each.place)
                 else:
-                    failed.append(error)
+                    refused(each, error)
 
             return tell
 
         producer = self._open()
         until = time.monotonic() + _limit(self._section) + _LATE_SECS
         for each in made:
-            while True:
-                try:
-                    producer.produce(
-                        self._section.topic,
-                        each.data,
-                        key=each.place[0].encode(),
-                        on_delivery=told(each.place),
-                    )
-                    break
-                except BufferError:  # its queue is full
-                    self._wait(producer, until, stop)
-                except KafkaException as error:
-                    raise self._not_confirmed(len(left), [*failed, error.args[0]]) from None
+            try:
+                producer.produce(
+                    self._section.topic, each.data, key=each.place[0].encode(), on_delivery=told(each)
+                )
+            except KafkaException as error:
+                refused(each, error.args[0])
+                break
         while left and not failed and not too_large:
             self._wait(producer, until, stop)
         if left:  # which one was the first is said, or comes from that
@@ -187,13 +217,12 @@ class KafkaAudit:
             raise _Refused(too_large)
         if left:
             raise self._not_confirmed(len(left), failed)
-        self._trouble = ""
 
     def _wait(self, producer: Producer, until: float, stop: threading.Event) -> None:
         from confluent_kafka import KafkaException
 
         with contextlib.suppress(KafkaException):  # that it is done for, which each record says too
-            producer.poll(_LOOK_SECS)
+            producer.flush(_LOOK_SECS)  # at once, where a poll would let them linger
         if stop.is_set():
             raise NotConfirmed("the delivery was stopped")
         if time.monotonic() >= until:
@@ -210,8 +239,7 @@ class KafkaAudit:
         from confluent_kafka import Producer
 
         if self._producer is None:
-            one = {"batch.num.messages": 1} if self._alone else {}
-            self._producer = Producer({**self._given, **one, "error_cb": self._heard}, logger=_Aside())
+            self._producer = Producer({**self._given, "error_cb": self._heard}, logger=_Aside())
         return self._producer
 
     def _heard(self, error: KafkaError) -> None:
@@ -220,19 +248,21 @@ class KafkaAudit:
             self._trouble = beginning(one_line(error.str()))
 
     def _drop(self) -> None:
+        from confluent_kafka import KafkaException
+
         producer, self._producer = self._producer, None
         if producer is not None:
             producer.purge()
-            producer.poll(0)
+            with contextlib.suppress(KafkaException):  # that it is done for
+                producer.poll(0)
 
-    def _remember(self, places: set[tuple[str, int]]) -> None:
-        for place in places:
-            self._small[place] = None
-            log.warning(
-                "the audit record of event %d of task %s is told in few words: it is larger than the topic takes",
-                place[1],
-                place[0],
-            )
+    def _remember(self, place: tuple[str, int]) -> None:
+        self._small[place] = None
+        log.warning(
+            "the audit record of event %d of task %s is told in few words: it is larger than the topic takes",
+            place[1],
+            place[0],
+        )
         while len(self._small) > _MOST_REFUSED:
             del self._small[next(iter(self._small))]
 
@@ -271,8 +301,8 @@ def settings_of(section: KafkaService) -> dict[str, Any]:
         "socket.connection.setup.timeout.ms": max(1_000, int(section.connect_timeout_secs * 1000)),
         "reconnect.backoff.max.ms": 2_000,
         "retries": max(1, section.max_retries),
-        "batch.size": _SET_BYTES,
-        "linger.ms": 5,
+        "batch.size": 2 * _SET_BYTES,
+        "linger.ms": _LINGER_MS,
         "log.connection.close": False,
     }
     if signs_in:
