@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from replan.core.again.like_calls import after_an_effect
+from replan.core.again.sessions import Resolve, Sessions, sessions_of
 from replan.core.calls.site import Slot, slot_of
 from replan.core.ids import base_of, split_key
 from replan.core.limits.policy import needs_approval
@@ -116,28 +117,34 @@ def once_more(
 
 
 def too_often(
-    state: State, step: StepState, tool: ToolSpec, key: CallKey, alike: Collection[str] = ()
+    state: State, step: StepState, tool: ToolSpec, key: CallKey, alike: Collection[str], resolve: Resolve
 ) -> str:
     """Why the call is not made, where it makes a done effect once more and nobody is asked; empty if it is.
 
     A model's reason alone stands for one later round, which may mend what the first has counted wrongly; else each further
     one could have a reason of its own. Parts that go on from one another mend nothing: of them it stands for more, as long as
-    something else was done since the last time, by this part or by one before.
+    something else was done since the last time, by this part or by one before. And of a login it stands as often as the session that it
+    gave last has served for something, and no longer does.
     """
     if state.policy.interactive or not once_more(state, step, tool, key, alike):
         return ""
     acts = step.meant in state.continued and after_an_effect(state, step)
     part = step.meant if step.meant in state.continued else 0
-    return _beyond(state, tool, {base_of(key), *alike}, part, acts=acts)
+    bases = {base_of(key), *alike}
+    text = _beyond(state, tool, bases, part, acts=acts)
+    return "" if text and sessions_of(state, resolve).served_and_ended(state, bases) else text
 
 
 def planned_too_often(
-    state: State, tool: ToolSpec, alike: Collection[str], *, goes_on: bool, acts: bool
+    state: State, tool: ToolSpec, alike: Collection[str], resolve: Resolve, *, goes_on: bool, acts: bool
 ) -> str:
     """The same of a step that a plan means to bring. `goes_on`: it is a next part; `acts`: which may have an effect before that."""
     if state.policy.interactive or not any(map(state.ledger.is_done, alike)):
         return ""
-    return _beyond(state, tool, alike, state.plans + 1 if goes_on else 0, acts=acts)
+    text = _beyond(state, tool, alike, state.plans + 1 if goes_on else 0, acts=acts)
+    if text and Sessions.before(state.plans + 1, state, resolve).served_and_ended(state, alike):
+        return ""
+    return text
 
 
 def _beyond(state: State, tool: ToolSpec, alike: Collection[str], part: int, *, acts: bool) -> str:

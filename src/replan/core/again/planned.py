@@ -13,6 +13,7 @@ from replan.core.again.changes import by_whom, failed_before, made_before, maker
 from replan.core.again.consent import planned_too_often
 from replan.core.again.counterparts import Done, planned_by_others, unsaid
 from replan.core.again.planned_calls import Call, PlannedCalls
+from replan.core.again.sessions import told_ended
 from replan.core.again.undone import Undone, told_undone
 from replan.core.again.unique import planned_already, same_effects
 from replan.core.calls.name_sets import NameSet
@@ -65,6 +66,12 @@ class PlannedAgain:
         """One text for each step that has to say what it means."""
         made = PlannedCalls(self.state, self.new, self.constants, self.resolve)
         calls = {step.step_id: list(made.of(step)) for step in self.new}
+        ended = told_ended(
+            self.state,
+            calls,
+            lambda: (one for step in self.new for one in made.of(step, readings=True)),
+            self.resolve,
+        )
         wrote = self._wrote
         often = Counter(one.base for mine in calls.values() for one in mine if one.base)
         volatile = wrote.those(
@@ -81,6 +88,7 @@ class PlannedAgain:
                 texts = self._before(name, once, calls)
             else:
                 texts = list(filter(None, [self._behind(name, once, calls) or self._undone(once)]))
+            texts = texts or list(filter(None, [ended.get(name)]))
             if texts := texts or self._too_often(name, mine, calls, often, wrote):
                 yield from texts
                 continue
@@ -167,7 +175,9 @@ class PlannedAgain:
             alike = {one.base, *(base_of(other.call.key) for other in self._by_others(one, wrote))}
             if (told := self._told(one)) is not None:
                 alike.update(same_effects(self.state, one.tool, told))
-            if text := planned_too_often(self.state, one.tool, alike, goes_on=self.goes_on, acts=acts):
+            if text := planned_too_often(
+                self.state, one.tool, alike, self.resolve, goes_on=self.goes_on, acts=acts
+            ):
                 found[one.slot] = text
         if found and mine[0].step.for_each is not None:
             return [f"step {name!r}{_places(list(found))}: {next(iter(found.values()))}"]

@@ -60,8 +60,8 @@ class PlannedCalls:
     def _tools(self, step: Step) -> list[ToolSpec | None]:
         return [self.resolve(one.tool) for one in step.actions or (step,)]
 
-    def of(self, step: Step) -> Iterator[Call]:
-        """Its effects, those of a list each by itself as far as its items are known."""
+    def of(self, step: Step, *, readings: bool = False) -> Iterator[Call]:
+        """Its effects, those of a list each by itself as far as its items are known. `readings`: those too."""
         if (found := self.constants.get(step.step_id)) is not None:
             base = self.state.constant_base(found)
             values = found.parameters
@@ -73,7 +73,7 @@ class PlannedCalls:
         places = [None] if items is None else range(min(len(items), _MOST_ITEMS))
         for one in step.actions or (step,):
             tool = self.resolve(one.tool)
-            if tool is None or tool.effect == "reads":
+            if tool is None or (tool.effect == "reads" and not readings):
                 continue
             action_id = None if one is step else one.action_id  # type: ignore[union-attr]
             for at in places:

@@ -96,6 +96,7 @@ def plan_repeats(
     sets_again: bool = False,
     reads_anew: bool = False,
     acts_again: bool = False,
+    renews: bool = False,
 ) -> str:
     """What is wrong with a plan that has been tried before; empty if it is new.
 
@@ -103,7 +104,7 @@ def plan_repeats(
     as its result changes, and a plan that does something once more (`repeat`) as long as that makes the result better.
     `sets_again`: it sets what another has set otherwise, so that it may be tried again if something was done since its last try.
     `reads_anew`: some reading of it may give something else by now, `acts_again`: it says of an effect that it is meant once more:
-    where it goes on from a first part it is no second try.
+    where it goes on from a first part it is no second try. `renews`: it logs in anew, where what failed was over a session: as a poll.
     """
     if state.recovery is None:
         return ""
@@ -114,7 +115,7 @@ def plan_repeats(
     prints = prints_of(plan, kept, {**state.recovery.labels, **before}, done)
     if (reads_anew or acts_again) and state.replanning is not None and state.replanning.continues:
         return ""
-    polls = any(
+    polls = renews or any(
         name in volatile
         for step in plan.steps
         if step.step_id not in kept  # what stays is not read again

@@ -227,6 +227,23 @@ class Ledger:
         """The rounds in which this call has succeeded."""
         return {self.entries[call_key(base, number)].round for number in self._done(base)}
 
+    def newest(self, base: str) -> CallKey | None:
+        """The key of the like call that has succeeded last."""
+        done = [
+            (self.entries[key].at, number, key)
+            for number in self._done(base)
+            if (key := call_key(base, number))
+        ]
+        return max(done)[2] if done else None
+
+    def unused(self, base: str) -> int:
+        """A number that no like call has."""
+        known = self._occurrences.get(base)
+        places = (
+            known.places.values() if isinstance(known, Occurrences) else ([1] if known is not None else [])
+        )
+        return 1 + max(chain(self._done(base), places), default=0)
+
     def is_done(self, base: str) -> bool:
         """True if this call has succeeded, however often."""
         return call_key(base, 1) in self.entries or bool(self._done(base))

@@ -247,6 +247,8 @@ class State:
     """Every step, as far as somebody has asked."""
     taken_back: tuple[int, Any] | None = field(default=None, compare=False, repr=False)
     """What the plan of this version leaves out of what was done; None: not looked at."""
+    sessions: tuple[int, Any] | None = field(default=None, compare=False, repr=False)
+    """What the plan of this version has found of what calls are made on behalf with; None: not looked at."""
     _told: dict[ToolId, CallsTold] = field(default_factory=dict, compare=False, repr=False)
     _specs: dict[ToolId, ToolSpec] = field(default_factory=dict, compare=False, repr=False)
     """Tools as somebody has asked about their calls, by whose word these are told apart."""

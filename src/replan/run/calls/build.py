@@ -10,6 +10,7 @@ from replan.core.again.changes import behind_a_change
 from replan.core.again.consent import asked_of, too_often
 from replan.core.again.counterparts import done_before, unsaid
 from replan.core.again.like_calls import occurrence, planned_twin, twin
+from replan.core.again.sessions import serving
 from replan.core.again.undone import standing, undone_since
 from replan.core.again.unique import had_already, same_effects
 from replan.core.calls.seals import seal
@@ -153,6 +154,8 @@ def prepare(
     )
     if step.meant > 1 and tool.effect == "once":
         number = standing(step, slot, base, number, state, tools.resolve)
+    if not changed and state.recovery is not None:
+        number = serving(step, slot, base, number, tool, state, tools.resolve)
     other = twin(state, base, number, place) if tool.effect == "once" else None
     if other is None and tool.effect == "once":
         other = planned_twin(state, {base, *names}, place)
@@ -199,7 +202,7 @@ def prepare(
         raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
     if (fault := has_had(call, step, state)) is not None:
         raise CannotCall(fault)
-    if text := too_often(state, step, tool, call.key, alike):
+    if text := too_often(state, step, tool, call.key, alike, tools.resolve):
         raise CannotCall(Fault(category="decomposition_error", kind="repeated", message=text))
     asked = asked_of(state, step, slot, tool, call.key, alike)
     if asked is not None and not answered:

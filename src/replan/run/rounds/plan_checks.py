@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from replan.core.again.planned import PlannedAgain
 from replan.core.again.remedies import asks_in_place_of
+from replan.core.again.sessions import renews
 from replan.core.again.still_due import told_still_due
 from replan.core.as_meant import plan_as_meant
 from replan.core.evaluation.outcome import standing_of
@@ -136,6 +137,7 @@ def check(
             sets_again=_sets_again(run, due),
             reads_anew=_reads_anew(run, due),
             acts_again=_acts_again(run, due),
+            renews=renews(state, due, checked.constants, run.parts.tools.resolve),
         )
     return checked._replace(violations=(repeat,) if repeat else tuple(found), tried_before=bool(repeat))
 
