@@ -664,6 +664,35 @@ async def test_what_is_missing_is_heard_in_any_form(files: Path, name: str, lack
     assert sent == []
 
 
+async def test_a_value_that_is_given_and_named_as_missing_is_none(files: Path) -> None:
+    steps = plan(step("a", "look_up", parameters={"city": "Rome"}))
+    slots = FILLED["slots"] | {"copies": 0.5}
+    filled = {"slots": slots, "missing": ["copies"]}
+    answers = {"execution_plan": [NAMED, steps], "workflow_slots": filled, "evaluation": verdict()}
+    async with made(files, ScriptedModel(answers)) as replan:
+        await replan.run("report on Rome to ann, twice")
+    assert sent == []
+
+
+async def test_a_question_about_a_slot_that_may_stay_empty_is_put_to_the_person(files: Path) -> None:
+    filled = FILLED | {"missing": ["copies"], "ask_first": "How many copies?"}
+    model = ScriptedModel({"execution_plan": NAMED, "workflow_slots": filled})
+    async with made(files, model, interactive=True) as replan:
+        waiting = await replan.run("report on Rome to ann, with some copies")
+    assert waiting.status == "waiting"
+    assert "How many copies?" in str(waiting.waiting_for)
+    assert asked(model) == ["execution_plan", "workflow_slots"]
+    assert sent == []
+
+
+async def test_a_slot_that_may_stay_empty_and_is_named_as_missing_alone_stays_so(files: Path) -> None:
+    filled = FILLED | {"missing": ["note"]}
+    model = ScriptedModel({"execution_plan": NAMED, "workflow_slots": filled, "evaluation": verdict()})
+    async with made(files, model) as replan:
+        assert (await replan.run("report on Rome to ann, twice")).succeeded
+    assert [one["note"] for one in sent] == [""]
+
+
 @pytest.mark.parametrize(
     "asking", [{"ask_first": [QUESTION]}, {"askFirst": QUESTION}, {"questions": [QUESTION]}], ids=str
 )

@@ -192,11 +192,18 @@ def _read(answer: Any, workflow: Workflow, task: TaskView, *, small: bool) -> Fi
         raise Violations([f"`slots` is an object with a value under each name, not {kind_of(given)}"])
     owned = _lacking(fields.get("missing"), workflow)
     slots = {"type": "object", "properties": workflow.slots, "required": list(workflow.required)}
-    found = filled(workflow, as_meant(slots, given))
+    given = as_meant(slots, given)
+    found = filled(workflow, given)
     problems = [
         problem for problem in found.problems if not any(f"slot {name!r}:" in problem for name in owned)
     ]
-    lacking = tuple(dict.fromkeys([*found.missing, *(name for name in owned if name in workflow.required)]))
+    # One that may stay empty stays so, unless something is asked about it, or it is filled all the same.
+    due = {
+        *workflow.required,
+        *(owned if question else ()),
+        *(name for name in owned if given.get(name) is not None),
+    }
+    lacking = tuple(dict.fromkeys([*found.missing, *(name for name in owned if name in due)]))
     if lacking and not problems and (small or owned or question):
         return Filling(found.values, missing=lacking, question=question)
     problems += [
