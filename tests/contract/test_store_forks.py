@@ -225,6 +225,9 @@ async def test_a_call_is_taken_by_one_task_of_a_family(store: Store) -> None:
     assert await store.take(g, "k", over=Taken("f", 2)) == Taken("g", 3)
     assert await store.take(f, "k", over=Taken("f", 2)) == Taken("g", 3)
 
+    assert await store.who_has("t", ["k", "other", "nobody's"]) == {"k": "g", "other": "g"}
+    assert await store.who_has("g", []) == {}
+
 
 async def test_what_a_task_has_made_before_it_had_forks_is_its_own(store: Store) -> None:
     claim = await claimed(store)

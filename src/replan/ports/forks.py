@@ -76,6 +76,10 @@ class Forks(Protocol):
         """
         ...
 
+    async def who_has(self, task_id: str, keys: Sequence[str]) -> dict[str, str]:
+        """Which tasks of its family have these calls; empty for one that was deleted. What nobody has is left out."""
+        ...
+
     async def reserve(self, task_id: str, keys: Sequence[str]) -> None:
         """These calls are that task's, unless one of its family has taken them: made before it had forks."""
         ...

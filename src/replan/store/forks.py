@@ -181,6 +181,16 @@ def take(db: sqlite3.Connection, claim: Claim, key: str, over: Taken | None) -> 
     return Taken(_name(db, owner) if owner is not None else "", times)
 
 
+def who_has(db: sqlite3.Connection, task_id: str, keys: Sequence[str]) -> dict[str, str]:
+    """Which tasks of its family have these calls, as far as one has."""
+    family = (_number(db, task_id),)
+    (first,) = db.execute("SELECT coalesce(family, id) FROM task WHERE id = ?", family).fetchone()
+    rows = (
+        db.execute("SELECT key, owner FROM effect WHERE family = ? AND key = ?", (first, key)) for key in keys
+    )
+    return {key: _name(db, owner) if owner is not None else "" for found in rows for key, owner in found}
+
+
 def reserve(db: sqlite3.Connection, task_id: str, keys: Sequence[str]) -> None:
     """These calls are that task's, unless one of its family has taken them."""
     number = _number(db, task_id)

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import itertools
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from json import dumps
@@ -104,6 +104,9 @@ class Reader:
 
     async def family(self, task_id: str) -> list[Member]:
         return await self.run(lambda db: forks.family(db, task_id))
+
+    async def who_has(self, task_id: str, keys: Sequence[str]) -> dict[str, str]:
+        return await self.run(lambda db: forks.who_has(db, task_id, keys))
 
     async def tool_stats(self) -> dict[ToolKey, ToolStats]:
         return await self.run(tool_memory.read)

@@ -254,6 +254,10 @@ class MemoryStore:
             taken[key] = Taken(claim.task_id, before.times + 1 if before else 1)
         return taken[key]
 
+    async def who_has(self, task_id: str, keys: Sequence[str]) -> dict[str, str]:
+        taken = self._tasks[self._task(task_id).family or task_id].taken
+        return {key: taken[key].task_id for key in keys if key in taken}
+
     async def reserve(self, task_id: str, keys: Sequence[str]) -> None:
         taken = self._tasks[self._task(task_id).family or task_id].taken
         for key in keys:

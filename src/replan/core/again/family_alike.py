@@ -6,16 +6,16 @@ change one world: what tells two effects apart in one of them does so over all.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from replan.core.again.counterparts import same_as
 from replan.core.again.had import Had
 from replan.core.again.in_family import Family
-from replan.core.calls.telling import Telling, unique_text, what_is_done
+from replan.core.calls.telling import unique_text, what_is_done
 from replan.core.calls.told_alike import Told
-from replan.core.data.canonical import one_form
-from replan.core.ids import base_of, call_content, digest
+from replan.core.ids import digest
 from replan.core.secrets import is_mask
 from replan.core.state.made_instead import doubt_of, what_became
 from replan.core.state.progress import CallState
@@ -24,6 +24,7 @@ from replan.core.types import CallKey, JsonObject, StepId, ToolSpec
 from replan.core.walk import scalars
 from replan.core.words import beginning, text_of
 
+Resolve = Callable[[str], ToolSpec | None]
 _SHOWN = 160
 """Characters of parameters in a hint."""
 
@@ -72,33 +73,38 @@ class Alike(NamedTuple):
 
 
 def name_of_all(tool: ToolSpec, parameters: JsonObject, state: State) -> str:
-    """What a family knows a call by, and every other that nothing tells from it; empty where only the very call is such a one.
+    """What a family knows a call by, and every other that nothing tells from it: one of its tasks at a time makes such calls.
 
+    Whether two calls of tools that do the same are one effect, their values tell in many ways: all of these have one name.
     `parameters`: as the log would have them.
     """
-    text = unique_text(tool, parameters)
-    tells_all = not (tool.unique_by or Telling.of(tool).silent)
-    if tells_all and text == call_content(tool.id, one_form(tool.parameters, parameters)):
-        return ""
+    same = sorted((tool.id, *tool.counterparts))
+    text = "\x00".join(same) if tool.counterparts else unique_text(tool, parameters)
     content = digest(f"{state.keyed_by}\x00alike\x00{text}")
     return f"{content}.like"
 
 
-def is_under_way(
-    state: State, tool: ToolSpec, parameters: JsonObject, *, mended: bool, but_for: Container[CallKey]
-) -> bool:
-    """True if the task, which is driven, makes such a call, or looks for what else to make in its place. `mended`: that is waited for, too.
+def under_way(state: State, tool: ToolSpec, parameters: JsonObject) -> list[CallKey]:
+    """The calls of this name that the task is about to make, or makes."""
+    same, text = {tool.id, *tool.counterparts}, unique_text(tool, parameters)
+    return [
+        call.key
+        for call in state.under_way()
+        if call.tool_id in same
+        and call.effect == "once"
+        and (tool.counterparts or unique_text(tool, call.parameters) == text)
+    ]
 
-    `but_for`: the very calls that whoever asks has taken: there they wait for it.
-    """
-    for call in state.made_of(tool, parameters):
-        if call.key in but_for:
-            continue
-        if call.status in ("running", "retrying") and state.latest_try(call.key) is call:
-            return True
-        if mended and call.status == "failed" and is_looked_after(state, call):
-            return True
-    return False
+
+def is_mended(state: State, tool: ToolSpec, parameters: JsonObject, resolve: Resolve) -> bool:
+    """True if the task, which is driven, looks for what else to make in place of such a call, or makes it."""
+    told = Told.of(tool, parameters)
+    like = (state.made_like(name, resolve(name), told) for name in tool.counterparts)
+    tries = chain(state.made_of(tool, parameters), (call for calls in like for call, _ in calls))
+    return any(
+        call.status == "failed" and (is_looked_after(state, call) or _begun_instead(state, call, tool))
+        for call in tries
+    )
 
 
 def is_looked_after(state: State, call: CallState) -> bool:
@@ -111,7 +117,10 @@ def is_looked_after(state: State, call: CallState) -> bool:
 
 
 def alike(family: Family, tool: ToolSpec, parameters: JsonObject, key: CallKey, step: StepId) -> list[Alike]:
-    """What others have had, or may have had, in the order of the ends; none that is part of this task. The very call is told by its key.
+    """What others have had, or may have had, in the order of the ends; none that is part of this task.
+
+    How many of such a call they have had is what counts: never which of the like calls it was there, and here. The very one is asked for by
+    itself.
 
     `parameters`: as the log would have them; `step`: whose call it is.
     """
@@ -119,7 +128,7 @@ def alike(family: Family, tool: ToolSpec, parameters: JsonObject, key: CallKey, 
     text, told = unique_text(tool, parameters), Told.of(tool, parameters)
     for task_id, state in family.others.items():
         for one in (
-            *_by_this_tool(task_id, state, tool, text, key),
+            *_by_this_tool(task_id, state, tool, text),
             *_by_others(family, task_id, state, tool, told, step),
         ):
             if not family.mine.has_had(one.key) and one.key != key:
@@ -127,38 +136,29 @@ def alike(family: Family, tool: ToolSpec, parameters: JsonObject, key: CallKey, 
     return sorted(found.values(), key=lambda one: one.had.ended)
 
 
-def _by_this_tool(task_id: str, state: State, tool: ToolSpec, text: str, key: CallKey) -> Iterator[Alike]:
-    base = base_of(key)
+def _by_this_tool(task_id: str, state: State, tool: ToolSpec, text: str) -> Iterator[Alike]:
     for call in state.made_of_text(tool, text):
-        if call.status in ("running", "retrying") and state.latest_try(call.key) is not call:
+        if call.status in ("running", "retrying") and not state.is_under_way(call):
             continue  # it was tried once more since
         if call.status != "failed":
-            if base_of(call.effect_key) != base:
-                yield Alike(Had(task_id, call))
+            yield Alike(Had(task_id, call))
             continue
-        instead = state.effect_for(call, state.plans + 1, tool) or _begun_instead(state, call)
-        if instead is None or instead.key == call.key:
-            continue
-        # once more in the same words: a later plan has meant it for the one that failed, which nobody is to make as well
-        again = call.key == key and instead.plan > call.plan
-        if again or not _is_of(state, instead, tool, text):
+        instead = state.effect_for(call, state.plans + 1, tool) or _begun_instead(state, call, tool)
+        if instead is not None and not _is_of(state, instead, tool, text):  # else it is found by itself
             yield Alike(Had(task_id, instead), call)
 
 
-def _begun_instead(state: State, failed: CallState) -> CallState | None:
-    """What its step has begun in the place of a failed call, and nobody has seen the end of."""
+def _begun_instead(state: State, failed: CallState, tool: ToolSpec) -> CallState | None:
+    """What was begun in the place of a failed call, by its step or a later plan, and nobody has seen the end of."""
     step = state.steps.get(failed.step_id)
     if step is None:
-        return None
+        return state.begun_for(failed, tool)
     begun = (
-        one for one in step.calls.values() if one.mended and one.effect != "reads" and _is_open(state, one)
+        one for one in step.calls.values() if one.mended and one.effect != "reads" and state.is_under_way(one)
     )
     moved = step.healing is not None and step.healing.repairs > step.healing.repairs_before
-    return next((one for one in begun if moved or one.slot == failed.slot), None)
-
-
-def _is_open(state: State, call: CallState) -> bool:
-    return call.status in ("running", "retrying") and state.latest_try(call.key) is call
+    mine = next((one for one in begun if moved or one.slot == failed.slot), None)
+    return mine or state.begun_for(failed, tool)
 
 
 def _is_of(state: State, call: CallState, tool: ToolSpec, text: str) -> bool:
@@ -172,6 +172,8 @@ def _by_others(
     for name in tool.counterparts:
         for call, _ in state.made_like(name, family.resolve(name), told):
             effect = state.effect_for(call, state.plans + 1, tool)
+            if effect is None and call.status == "failed":
+                effect = _begun_instead(state, call, tool)
             if effect is None or effect.status == "failed":
                 continue
             had = Had(task_id, effect)

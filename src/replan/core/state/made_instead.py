@@ -133,10 +133,15 @@ class _Later:
     """Those that recovery had tried before, by where; with the step that they are for, None: any."""
 
 
-def _latest(calls: Sequence[_Found], before: int) -> _Found | None:
-    """The latest effect of a plan before this version."""
+def takes_effect(call: CallState) -> bool:
+    """True if it has had its effect, or may have."""
+    return call.status in _TAKES_EFFECT
+
+
+def _latest(calls: Sequence[_Found], before: int, counts: Callable[[CallState], bool]) -> _Found | None:
+    """The latest of those that count of a plan before this version."""
     until = bisect_left(calls, before, key=lambda one: one[1].plan)
-    return next((calls[at] for at in range(until - 1, -1, -1) if calls[at][1].status in _TAKES_EFFECT), None)
+    return next((calls[at] for at in range(until - 1, -1, -1) if counts(calls[at][1])), None)
 
 
 @dataclass(slots=True)
@@ -178,10 +183,12 @@ class MadeInstead:
         whom: Callable[[CallState, int], Collection[StepId] | None],
         as_of: AsOf,
         tool: ToolSpec | None,
+        counts: Callable[[CallState], bool] = takes_effect,
     ) -> CallState | None:
         """The latest effect of a plan after that of the failed call, and before this version, that no plan has meant beside it.
 
         `tries`: those of the failed call. `whom`: for the calls of which failed steps of a plan such a call may be there; None: of any.
+        `counts`: which calls are looked for.
         `as_of`: as long as it is the same, so is that. `tool`: None, where the tool of the calls is not known.
         """
         self._tell(made, tool)
@@ -190,7 +197,7 @@ class MadeInstead:
         known = self._for.setdefault(failed.plan, _Later())
         self._look(known, failed.plan, whom)
         found = [
-            _latest(calls, before)
+            _latest(calls, before, counts)
             for groups in (known.for_any, known.for_one.get(failed.step_id, {}))
             for plans, calls in groups.items()
             if tries.by.keys().isdisjoint(plans)
@@ -201,7 +208,7 @@ class MadeInstead:
                 for name, one in known.mends.get(place, ())
                 if name in (None, failed.step_id) and not one[2].is_beside(tries, one[1].plan)
             ]
-            found.append(_latest(mends, before))
+            found.append(_latest(mends, before, counts))
         latest = max(filter(None, found), key=itemgetter(0), default=None)
         return None if latest is None else latest[1]
 

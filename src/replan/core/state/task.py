@@ -5,7 +5,7 @@ The state is changed in place by `core.state.fold`; whoever folds owns it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from replan.core.references.metadata import Metadata
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets
 from replan.core.state.human_input import Word
 from replan.core.state.ledger import Ledger, LedgerEntry
-from replan.core.state.made_instead import EveryStep, MadeInstead, Tries, mended
+from replan.core.state.made_instead import EveryStep, MadeInstead, Tries, mended, takes_effect
 from replan.core.state.progress import ALONE_AFTER
 from replan.core.state.progress import ENDED as ENDED
 from replan.core.state.progress import ONLY as ONLY
@@ -441,7 +441,10 @@ class State:
 
     def has_had(self, effect: CallKey) -> bool:
         """True if the effect of this key is one of the task's: it was had here, or stands for a call of it."""
-        return effect in self.ledger.entries or effect in self.stood_for
+        if effect in self.stood_for:
+            return True
+        call = self.took_effect.get(effect)
+        return effect in self.ledger.entries and (call is None or call.effect_key == effect)
 
     def made_instead(
         self, tool: ToolSpec, bases: Collection[str], before: int
@@ -452,7 +455,21 @@ class State:
         instead = None if failed is None else self._instead_of(failed, before, tool)
         return None if failed is None or instead is None else (failed, instead)
 
-    def _instead_of(self, failed: CallState, before: int, tool: ToolSpec) -> CallState | None:
+    def begun_for(self, failed: CallState, tool: ToolSpec) -> CallState | None:
+        """What a later plan has begun in place of this call, and nobody has seen the end of."""
+        return self._instead_of(failed, self.plans + 1, tool, self.is_under_way)
+
+    def is_under_way(self, call: CallState) -> bool:
+        """True if it was started and is not at its end: it runs, or waits to be tried again."""
+        return call.status in ("running", "retrying") and self.latest_try(call.key) is call
+
+    def _instead_of(
+        self,
+        failed: CallState,
+        before: int,
+        tool: ToolSpec,
+        counts: Callable[[CallState], bool] = takes_effect,
+    ) -> CallState | None:
         """By the same tool, or by one that does the same."""
         as_of, specs = (self.plans, len(self.left_out)), self._specs
         specs[tool.id] = tool
@@ -460,12 +477,14 @@ class State:
         if made := self.made.get(name):
             failed = self._tried(name).tried_last(made, failed, before, specs.get(name))
             tries = self._tried(name).tries_of(made, failed, specs.get(name))
-        if failed.status in ("succeeded", "unknown"):
+        if counts(failed):
             return failed
         for name in dict.fromkeys((failed.tool_id, tool.id, *tool.counterparts)):
             made = self.made.get(name)
             tried, spec = self._tried(name), specs.get(name)
-            found = tried.new(made, failed, tries, before, self._for_whom, as_of, spec) if made else None
+            found = (
+                tried.new(made, failed, tries, before, self._for_whom, as_of, spec, counts) if made else None
+            )
             if found is not None:
                 return found
         return None
@@ -577,6 +596,10 @@ class State:
     def alone(self) -> bool:
         """Something of it may end the process: it makes one call at a time, beside no other such task."""
         return self.fruitless >= ALONE_AFTER and not self.beside
+
+    def under_way(self) -> list[CallState]:
+        """The calls that are."""
+        return list(filter(self.is_under_way, self._calls.values()))
 
     def running_calls(self) -> list[CallState]:
         """Calls that were started and have no result."""

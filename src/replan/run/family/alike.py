@@ -1,7 +1,8 @@
-"""Effects that nothing tells apart, in a family of forks, though their keys are others: one of its tasks at a time has such a one.
+"""Effects that nothing tells apart, in a family of forks: one of its tasks at a time has such a one, and each that one has had stands for one call
+of another.
 
-Whoever is about to have one has its start in the log, takes what all of them are known by, and only then looks at what the others have had. So
-two that are about to have one at once do not miss each other, and whoever comes second has the outcome of the first.
+Whoever is about to have one has its start in the log, takes the call, then what all of them are known by, and only then looks at what the others
+have had. So two that are about to have one at once do not miss each other, and whoever comes second has the outcome of the first.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from replan.core.again.family_alike import Alike, alike, is_under_way, name_of_all
+from replan.core.again.family_alike import Alike, alike, is_mended, name_of_all, under_way
 from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
 from replan.core.failures.faults import NOT_MADE
-from replan.core.state.task import Output
+from replan.core.ids import base_of, call_key, split_key
+from replan.core.state.task import Output, State
 from replan.core.types import CallKey, JsonObject, StepId, ToolSpec
 from replan.errors import TaskNotFound
 from replan.run.family.logs import logs_of
@@ -41,10 +43,37 @@ class Asked(NamedTuple):
     reason: str
 
 
-async def of_others(run: Run, call: Wanted) -> Theirs | Asked | None:
-    """What another task has had with another key, and nothing tells from this call; None: it may be made."""
+class Spent(NamedTuple):
+    """Another task has made this very call, which stands for another one here: this one is made as a further one."""
+
+    found: Theirs
+
+
+async def of_family(run: Run, call: Wanted) -> Theirs | Asked | Spent | None:
+    """What others have had that stands for this call, or is in its way; None: it may be made."""
+    logs = logs_of(run)
+    found = await theirs(run, call.key)
+    if found is None or found.became != "done":
+        return found or await _of_others(run, call)
+    effect = found.of_call or call.key
+    if run.state.has_had(effect) or logs.claims.setdefault(effect, call.key) != call.key:
+        return await _of_others(run, call) or Spent(found)
+    return found
+
+
+async def further_key(run: Run, call: Wanted) -> CallKey:
+    """The key of a further one of the like calls, which nobody of the family has by now."""
+    base, ledger = base_of(call.key), run.state.ledger
+    family = await logs_of(run).all(run.parts.tools.resolve)
+    calls = (one for state in family.others.values() for one in state.made.get(call.tool.id, ()))
+    theirs_ = {split_key(one.key)[1] for one in calls if base_of(one.key) == base}
+    mine = {*ledger.others(base, (call.step_id, call.slot)).values(), split_key(call.key)[1]}
+    return call_key(base, 1 + max(theirs_ | mine))
+
+
+async def _of_others(run: Run, call: Wanted) -> Theirs | Asked | None:
+    """What another task has had, and nothing tells from this call."""
     step, planned = run.state.steps[call.step_id], _planned(run, call)
-    logs_of(run).taken.add(call.key)
     if planned is not None:
         tool, before, key = planned
         found = await _very_call(run, tool, key) or await _found(run, call, tool, before, key, changed=True)
@@ -94,11 +123,7 @@ async def _found(
     run: Run, call: Wanted, tool: ToolSpec, parameters: JsonObject, key: CallKey, *, changed: bool
 ) -> Alike | Theirs | None:
     """The first of what others have had like this, once it is known."""
-    name = name_of_all(tool, parameters, run.state)
-    if (
-        name
-        and (gone := await _taken(run, name, tool, parameters, (call.key, key), changed=changed)) is not None
-    ):
+    if (gone := await _taken(run, call.key, tool, parameters, changed=changed)) is not None:
         return gone
     logs, step = logs_of(run), run.state.steps[call.step_id]
     family = await logs.all(run.parts.tools.resolve)
@@ -116,11 +141,17 @@ async def _found(
 
 async def _in_doubt(run: Run, key: CallKey, doubts: Sequence[Alike]) -> Theirs | None:
     """A doubt elsewhere is one here, until somebody has told this task so of these very calls. One that is about to be made there waits for
-    this task, which has the name of all."""
+    this task, which has the name of all; and one that was begun there and never taken was not made."""
+    store = run.parts.store
+    owners = await store.who_has(run.task_id, [one.had.call.key for one in doubts])
     open_ = [
         one
         for one in doubts
-        if one.had.call.status == "unknown" or not (await run.parts.store.summary(one.had.task_id)).held
+        if one.had.call.status == "unknown"
+        or (
+            owners.get(one.had.call.key) == one.had.task_id
+            and not (await store.summary(one.had.task_id)).held
+        )
     ]
     of_try = LIKE + ",".join(sorted(one.key for one in open_))
     if not open_ or run.state.tries_elsewhere.get(key) == (of_try, True):
@@ -129,20 +160,11 @@ async def _in_doubt(run: Run, key: CallKey, doubts: Sequence[Alike]) -> Theirs |
 
 
 async def _taken(
-    run: Run,
-    name: str,
-    tool: ToolSpec,
-    parameters: JsonObject,
-    keys: tuple[CallKey, CallKey],
-    *,
-    changed: bool,
+    run: Run, key: CallKey, tool: ToolSpec, parameters: JsonObject, *, changed: bool
 ) -> Theirs | None:
-    """Take what all such calls are known by, once no other task that is driven is about to have one.
-
-    `keys`: of the call here, and of the one that it is held against; both are taken.
-    """
+    """Take what all such calls are known by, once no other task that is driven is about to have one. `key`: of the call here."""
     store, wait = run.parts.store, FIRST_LOOK_SECS
-    key = keys[0]
+    name = name_of_all(tool, parameters, run.state)
     taken = await store.take(run.claim, name)
     while taken.task_id != run.task_id:
         try:
@@ -151,11 +173,7 @@ async def _taken(
             if run.state.tries_elsewhere.get(key) != (try_of(taken), True):
                 return Theirs("", "in doubt", of_try=try_of(taken))
             held, state = False, None
-        if (
-            state is not None
-            and held
-            and is_under_way(state, tool, parameters, mended=not changed, but_for={*keys, *_taken_here(run)})
-        ):
+        if state is not None and held and await _has_one(run, state, tool, parameters, changed=changed):
             with run.pausing():
                 await run.parts.clock.sleep(wait)
             wait = min(2 * wait, LAST_LOOK_SECS)
@@ -165,11 +183,11 @@ async def _taken(
     return None
 
 
-def _taken_here(run: Run) -> set[CallKey]:
-    """The calls that are under way here and were taken for that."""
-    logs, latest = logs_of(run), run.state.latest_try
-    under_way = ((key, latest(key)) for key in logs.taken)
-    logs.taken = {
-        key for key, call in under_way if call is not None and call.status in ("running", "retrying")
-    }
-    return logs.taken
+async def _has_one(run: Run, state: State, tool: ToolSpec, parameters: JsonObject, *, changed: bool) -> bool:
+    """True if the task, which is driven, makes such a call, or looks for what else to make in its place. One that it has begun, and another task
+    has, waits for that one: whoever waited for it in turn would wait in a circle."""
+    if not changed and is_mended(state, tool, parameters, run.parts.tools.resolve):
+        return True
+    keys = under_way(state, tool, parameters)
+    owners = await run.parts.store.who_has(run.task_id, keys) if keys else {}
+    return state.task_id in owners.values()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class FamilyLogs:
     """What the other tasks of a family have done, for one drive."""
 
-    __slots__ = ("_family", "_looks", "_read", "_reads", "_run", "claims", "taken")
+    __slots__ = ("_family", "_looks", "_read", "_reads", "_run", "claims")
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -33,8 +33,6 @@ class FamilyLogs:
         self._family: Family | None = None
         self.claims: dict[CallKey, CallKey] = {}
         """By effects of others: the call here that each is to stand for, until the log says so."""
-        self.taken: set[CallKey] = set()
-        """The calls that were taken here when they were begun last: as long as one is under way here, no other task makes it."""
 
     async def state(self, task_id: str, created: float) -> State:
         """What the task has come to by now."""

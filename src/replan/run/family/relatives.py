@@ -71,9 +71,8 @@ async def enter(run: Run) -> None:
                 break
             if isinstance(one.event, CallStarted) and one.event.effect == "once":
                 made[one.event.call_key] = None
-                tool = resolve(one.event.tool_id)
-                if tool is not None and (name := name_of_all(tool, one.event.parameters, state)):
-                    made[name] = None
+                if (tool := resolve(one.event.tool_id)) is not None:
+                    made[name_of_all(tool, one.event.parameters, state)] = None
     if made:
         await store.reserve(first, list(made))
 
@@ -91,6 +90,10 @@ async def theirs(run: Run, key: str, *, mended: bool = True) -> Theirs | None:
             with run.pausing():
                 await run.parts.clock.sleep(wait)
             wait = min(2 * wait, LAST_LOOK_SECS)
+        elif found.became == "done" and found.of_call and run.state.has_had(found.of_call):
+            # there it stands for what this task has had itself, or has for another call: nobody has made this one
+            taken = await store.take(run.claim, key, over=taken)
+            continue
         elif found.became == "not made" or run.state.tries_elsewhere.get(key) == (try_of(taken), True):
             # not made there, or somebody has told this task so of this very try
             taken = await store.take(run.claim, key, over=taken)

@@ -176,5 +176,7 @@ TAKE = f"""WITH i AS (INSERT INTO effect AS e (family, key, owner, times)
  ON CONFLICT (family, key) DO UPDATE SET owner = CASE WHEN {_MAY} THEN excluded.owner ELSE e.owner END,
   times = CASE WHEN {_MAY} THEN e.times + 1 ELSE e.times END RETURNING owner, times)
 SELECT task_id, times FROM i LEFT JOIN task ON task.id = i.owner"""
+WHO_HAS = """SELECT e.key, o.task_id FROM task t JOIN effect e ON e.family = coalesce(t.family, t.id) LEFT JOIN task o ON o.id = e.owner
+ WHERE t.task_id = %(task)s::text AND e.key = ANY(%(keys)s::text[])"""
 RESERVE = """INSERT INTO effect SELECT coalesce(family, id), key, id, 1 FROM task, unnest(%(keys)s::text[]) AS key
  WHERE task_id = %(task)s::text ON CONFLICT DO NOTHING"""

@@ -51,5 +51,8 @@ class Family(Opened):
         taken: Taken = await self._writer.submit(lambda db: forks.take(db, claim, key, over))
         return taken
 
+    async def who_has(self, task_id: str, keys: Sequence[str]) -> dict[str, str]:
+        return await self._reader.who_has(task_id, keys)
+
     async def reserve(self, task_id: str, keys: Sequence[str]) -> None:
         await self._writer.submit(lambda db: forks.reserve(db, task_id, keys), large=True)

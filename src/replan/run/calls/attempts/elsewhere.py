@@ -47,11 +47,17 @@ class Elsewhere(Beginning):
         if not run.state.kin:
             return None
         wanted = alike.Wanted(call.step.step_id, call.slot, call.tool, seen(call, run.state), call.key)
-        logs_of(run).taken.discard(call.key)  # it may have been another's since it was tried last
-        found = await relatives.theirs(run, call.key) or await alike.of_others(run, wanted)
+        found = await alike.of_family(run, wanted)
         if found is None:
             return None
         call.plain = False
+        if isinstance(found, alike.Spent):
+            text = f"{found.found.named} has made this very call, and it stands for another one here"
+            fault = Fault(category="decomposition_error", kind="repeated", message=text)
+            further = await alike.further_key(run, wanted)
+            run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=0.0))
+            run.state.ledger.occupy(further, (call.step.step_id, call.slot))
+            raise MeantOnceMore(text)
         if isinstance(found, alike.Asked):
             fault = Fault(category="decomposition_error", kind="repeated", message=found.reason)
             run.record(CallFailed(**call.labels(), error=fault))
@@ -65,6 +71,7 @@ class Elsewhere(Beginning):
         if not found.of_call and (
             refusal := await relatives.refusal(run, call.step.step_id, call.slot, call.key, found)
         ):
+            logs_of(run).claims.pop(call.key, None)
             beyond = isinstance(refusal, relatives.Beyond)
             text = refusal.reason if isinstance(refusal, relatives.Beyond) else refusal
             fault = Fault(category="decomposition_error", kind="repeated", message=text)

@@ -119,6 +119,10 @@ class Family(TaskList):
             )
         return Taken(rows[0][0] or "", rows[0][1])
 
+    async def who_has(self, task_id: str, keys: Sequence[str]) -> dict[str, str]:
+        rows = await self._do(self._ask_again(sql.WHO_HAS, {"task": task_id, "keys": list(keys)}))
+        return {key: owner or "" for key, owner in rows}
+
     async def reserve(self, task_id: str, keys: Sequence[str]) -> None:
         await self._do(self._ask_again(sql.RESERVE, {"task": task_id, "keys": list(keys)}))
 
