@@ -67,6 +67,54 @@ def test_each_item_has_its_own() -> None:
 
 
 @pytest.mark.parametrize(
+    ("items", "calls"),
+    [
+        (
+            "${= merge_by(r.output, metadata.known, 'who') }",
+            [{"to": "Ann", "cents": 150}, {"to": "Bob", "cents": 203}],
+        ),
+        ("${= o.output.price > 5 ? r.output[:1] : [] }", [{"to": "Ann", "cents": 150}]),
+        ("${= o.output.price > 50 ? r.output : [] }", []),
+    ],
+)
+def test_a_list_may_be_one(items: str, calls: list[dict[str, Any]]) -> None:
+    cents = "${= item.sum * 100 + item.more }" if "merge_by" in items else "${= item.sum * 100 }"
+    parameters = {"to": "${item.who}", "cents": cents}
+    ran = run(
+        plan(step("r", "rows"), step("o", "offer"), step("p", "pay", for_each=items, parameters=parameters)),
+        metadata={"known": [{"who": "Bob", "more": 3}, {"who": "Ann", "more": 0}]},
+    )
+    assert sorted(paid(ran), key=str) == calls
+    assert ran.result.is_success
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        ("${= o.output.price * 2 }", "`for_each` needs a list, and ${= o.output.price * 2 } gives a"),
+        ("${= o.output.by + 1 }", "a text + a number is nothing"),
+        ("${= [item.who] }", "`for_each` cannot refer to its own item"),
+        ("${= p.output }", "${p.output} refers to its own step"),
+        ("${= nobody.output }", "'nobody' is not a step"),
+        ("${= [1 }", "is no expression"),
+        ("all of ${= [1] }", "an expression that gives one, or a list"),
+        ("${= [metadata.api_key] }", "it is a secret, which nothing is computed with"),
+        ("${= r.output[0] }", "gives an object, and a list is needed"),
+    ],
+)
+def test_what_is_no_list_to_go_through_is_told(items: str, told: str) -> None:
+    pays = step("p", "pay", for_each=items, parameters={"to": "${item.who}", "cents": 1})
+    ran = run(
+        plan(step("r", "rows"), step("o", "offer"), pays),
+        plan(step("r2", "rows")),
+        metadata={"api_key": "k-12345678"},
+    )
+    said = [*ran.events("plan_rejected"), *ran.events("step_failed")][0]
+    assert told in str(said)
+    assert not paid(ran)
+
+
+@pytest.mark.parametrize(
     ("when", "status"),
     [
         ("${= sum(r.output[*].sum) > 3 && o.output.price < 20 }", "completed"),
@@ -147,3 +195,24 @@ def test_slots_of_a_workflow_stand_in_them_as_values() -> None:
     made = build(workflow_of(FLOW, "bill.yaml"), {"rate": 0.5, "note": note})
     ran = run(plan(*made["steps"]))
     assert paid(ran) == [{"to": f"for {note}", "cents": 1000}]
+
+
+def test_slots_of_a_workflow_stand_in_a_list_that_is_one() -> None:
+    flow = """
+id: bill
+description: d
+slots:
+  most: {type: number}
+  names: {type: array, items: {type: string}}
+steps:
+  - step_id: o
+    tool: offer
+  - step_id: p
+    tool: pay
+    for_each: "${= o.output.price <= slots.most ? slots.names : [] }"
+    parameters: {to: "${item}", cents: 5}
+"""
+    names = ["Ann", "x' + '${o.output.by}"]
+    for most, wanted in ((50, names), (5, [])):
+        made = build(workflow_of(flow, "bill.yaml"), {"most": most, "names": names})
+        assert sorted(one["to"] for one in paid(run(plan(*made["steps"])))) == wanted

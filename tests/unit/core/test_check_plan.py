@@ -232,7 +232,7 @@ BOTH = Step(step_id="both", actions=(A, B))
         # for_each and when
         pytest.param(
             [step("s", for_each="step_1.output.hits")],
-            "`for_each` has to be one reference to a list, as ${step_1.output.items}, or a list, not 'step_1.output.hits'",
+            "`for_each` has to be one reference to a list, as ${step_1.output.items}, an expression that gives one, or a list, not 'step_1.output.hits'",
             id="for_each without braces",
         ),
         pytest.param(

@@ -269,9 +269,11 @@ _WRITTEN = {"`": "\\u0060", "$": "\\u0024", "{{": "{\\u007b"}
 
 
 def _items(given: Any, value: Value) -> Any:
-    """A list that a slot gives; else as it is written, with slots in the items of a list filled in."""
+    """A list that a slot gives; else as it is written, with slots in the items of a list, or in an expression, filled in."""
     if isinstance(given, list):
         return _filled(given, value)
+    if isinstance(given, str) and expression(given) is not None:
+        return _computed(given, value)
     alone = whole(given) if isinstance(given, str) else None
     ref = slot_of(alone) if alone is not None else None
     if ref is None:

@@ -227,14 +227,35 @@ def _for_each(draft: Draft, step: Step) -> Iterator[str]:
             if problem := expression_problem(draft, one):
                 yield f"`for_each`: {problem}"
         return
-    if ref is None:
-        yield f"`for_each` has to be one reference to a list, as ${{step_1.output.items}}, or a list, not {step.for_each!r}"
+    if ref is None and (computed := expression(step.for_each)) is not None:
+        yield from _no_list(draft, computed)
+    elif ref is None:
+        yield (
+            "`for_each` has to be one reference to a list, as ${step_1.output.items}, an expression that gives one, or a list, "
+            f"not {step.for_each!r}"
+        )
     elif ref.head in ("item", "index"):
         yield f"`for_each` cannot refer to its own {ref.head}"
     elif ref.head == "task":
         yield f"`for_each` needs a list, and {ref.raw} is a text"
     elif not schemas.can_fit(given := given_types(draft, ref), frozenset({"array"})):
         yield f"`for_each` needs a list, and {ref.raw} gives {schemas.words_of(given)}"
+
+
+def _no_list(draft: Draft, computed: Expression) -> Iterator[str]:
+    """Why an expression is no list to go through."""
+    if own := next((ref.head for ref in computed.references if ref.head in ("item", "index")), ""):
+        yield f"`for_each` cannot refer to its own {own}"
+        return
+    try:
+        given = types_worked_out(draft, computed)
+    except Misfit as error:
+        yield f"`for_each`: {computed.raw}: {error}"
+        return
+    if computed.problem:
+        yield f"`for_each`: {computed.problem}"
+    elif not schemas.can_fit(given, frozenset({"array"})):
+        yield f"`for_each` needs a list, and {computed.raw} gives {schemas.words_of(given)}"
 
 
 def _no_truth(draft: Draft, when: str) -> str:
