@@ -247,15 +247,15 @@ REORDER = Task(
 
 # ── a join ────────────────────────────────────────────────────────────────────
 
-PRODUCTS = [{"sku": f"x{n}", "product": f"Product {n}"} for n in range(12)]
-COSTS = [{"sku": f"x{n}", "cost": 8.0 + n * 3} for n in reversed(range(14))]
-ROWS = [{**one, "cost": 8.0 + n * 3} for n, one in enumerate(PRODUCTS)]
+PRODUCTS = [{"product": f"p{n}", "sku": f"x{n}"} for n in range(10)]
+COSTS = [{"sku": f"x{n}", "cost": 8.0 + n * 3} for n in reversed(range(12))]
+PRICES = {f"p{n}": round((8.0 + n * 3) * 1.4, 2) for n in range(10)}
 
 
-def _cost_tools() -> Tools:
+def _price_tools() -> Tools:
     return {
         "list_products": tool(
-            "Our products.", {"products": PRODUCTS}, {"products": listed(sku="string", product="string")}
+            "Our products.", {"products": PRODUCTS}, {"products": listed(product="string", sku="string")}
         ),
         "list_costs": tool(
             "What the supplier takes for each article.",
@@ -263,32 +263,41 @@ def _cost_tools() -> Tools:
             {"costs": listed(sku="string", cost="number")},
             secs=2,
         ),
-        "save_table": tool("Save a table.", "ok", effect="once", name="string", rows="array"),
+        "set_price": tool("Set a product's price.", "ok", effect="once", product="string", price="number"),
     }
 
 
-async def _costs(hands: Hands) -> str:
+async def _prices(hands: Hands) -> str:
     await hands.each(hands.do("list_products"), hands.do("list_costs"))
-    await hands.do("save_table", name="costs", rows=ROWS)
-    return "The table has twelve products with their costs."
+    await hands.each(*(hands.do("set_price", product=name, price=price) for name, price in PRICES.items()))
+    return "Ten prices are set."
 
 
 READ_LISTS: tuple[JsonObject, ...] = (step("step_1", "list_products"), step("step_2", "list_costs"))
 JOIN = Task(
-    "products with costs",
+    "prices by two lists",
     "a join of two lists",
-    "Save a table costs of our products, each with what the supplier takes for it.",
-    _cost_tools,
-    _costs,
-    before=[plan(*READ_LISTS), plan(step("step_3", "save_table", name="costs", rows=ROWS))],
+    "Set the price of each of our products to 1.4 times what the supplier takes for it.",
+    _price_tools,
+    _prices,
+    before=[
+        plan(*READ_LISTS),
+        plan(
+            *(
+                step(f"step_{n}", "set_price", product=name, price=price)
+                for n, (name, price) in enumerate(PRICES.items(), 3)
+            )
+        ),
+    ],
     now=[
         plan(
             *READ_LISTS,
             step(
                 "step_3",
-                "save_table",
-                name="costs",
-                rows="${= merge_by(step_1.output.products, step_2.output.costs, 'sku') }",
+                "set_price",
+                with_={"for_each": "${= merge_by(step_1.output.products, step_2.output.costs, 'sku') }"},
+                product="${item.product}",
+                price="${= round(item.cost * 1.4, 2) }",
             ),
         )
     ],
