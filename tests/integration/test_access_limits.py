@@ -157,6 +157,16 @@ async def test_what_a_day_has_used_counts_and_the_next_begins_anew(db: str | Pat
         await by_model(there, ANN)
 
 
+async def test_tasks_one_after_the_other_pass_a_day_by_one_of_them_at_most(db: str | Path) -> None:
+    async with limited(db, judged(), max_tokens_per_day=10**6) as (there, time):
+        each = (await by_model(there, ANN)).usage
+        most = 2 * (each.input_tokens + each.output_tokens)
+    async with limited(db, judged(), max_tokens_per_day=most) as (there, time):
+        await by_model(there, ANN)
+        time.at += FRESH_SECS / 2
+        await refused(by_model(there, ANN))
+
+
 async def test_unfinished_tasks_with_a_budget_hold_what_they_may_still_use(db: str | Path) -> None:
     async with limited(db, max_tokens_per_day=100, max_tokens_per_task=40) as (there, time):
         for _ in range(2):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from itertools import takewhile
@@ -19,7 +20,10 @@ from replan.run.session.pages import pages
 
 DAY = 86_400.0
 FRESH_SECS = 5.0
-"""So long a sum counts."""
+"""So long a sum counts at the most."""
+TIMES_WHAT_IT_TOOK = 10
+"""So long one counts else: whoever waits for a task to end before the next is told what that has used, and a tenant whose sums take
+long has few of them."""
 MOST_TENANTS = 1_000
 PAGE = 200
 UNFINISHED = tuple(status for status in get_args(TaskStatus) if status not in ENDED)
@@ -111,13 +115,15 @@ class Spending:
             self._tenants.popitem(last=False)
         async with known.lock:  # who comes meanwhile waits for the same sum
             if now >= known.fresh_until or known.sum.seen == overtaken:
+                began = time.perf_counter()
                 seen = await self._store.let_in(tenant)
                 known.since = Spent()
                 await self._bring_up(tenant, known)
                 used, held = known.used, Spent()
                 for one in known.unfinished.values():
                     used, held = used + one.used, held + one.held
-                known.sum, known.fresh_until = Today(used, held, seen), now + FRESH_SECS
+                fresh = min(FRESH_SECS, TIMES_WHAT_IT_TOOK * (time.perf_counter() - began))
+                known.sum, known.fresh_until = Today(used, held, seen), now + fresh
         return known.sum._replace(held=known.sum.held + known.since)
 
     async def _bring_up(self, tenant: str, known: _Tenant) -> None:
