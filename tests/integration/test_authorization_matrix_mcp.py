@@ -90,9 +90,7 @@ class Front(NamedTuple):
         fields = OFFERED[tool].takes.model_fields
         given = ROWS[tool][1]
         if given is None:
-            named = {name: task_id for name in ("task_id", "origin") if name in fields}
-            if tool == "fork_task":
-                named.pop("task_id", None)
+            named = {"task_id": task_id} if "task_id" in fields else {}
             given = {**{name: value for name, value in MORE.items() if name in fields}, **named}
         result = await self.client.call_tool(tool, given)
         (content,) = result.content

@@ -384,7 +384,7 @@ async def test_a_task_is_looked_at_and_stepped_into_by_tools(tmp_path: Path, era
         found = await there.call("get_step", **task, step_id="a")
         events = await there.call("get_events", **task, limit=3.0)
         rest = await there.call("get_events", **task, after=events["next_after"], limit=100)
-        fork = await there.call("fork_task", origin=made["task_id"], hint="otherwise")
+        fork = await there.call("fork_task", task_id=made["task_id"], fork_id="other", hint="otherwise")
         tools = await there.call("list_tools")
 
     assert preview["approvals"] == ["a"]
@@ -395,7 +395,7 @@ async def test_a_task_is_looked_at_and_stepped_into_by_tools(tmp_path: Path, era
     )  # fmt: skip
     assert found["planned"]["tool"] == "hold"
     assert [one["seq"] for one in events["items"] + rest["items"]] == list(range(1, rest["next_after"] + 1))
-    assert fork["task_id"] != made["task_id"]
+    assert fork["task_id"] == "other"
     assert {"look", "pay", "hold"} <= {tool["id"] for tool in tools["items"]}
 
 

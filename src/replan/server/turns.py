@@ -19,6 +19,8 @@ MOST_OF_A_KEY = 2
 """Of them."""
 MOST_BYTES_OF_A_KEY = 256 * 2**20
 """Of answers that are made and not taken yet."""
+OF_A_TENANT, OF_ALL = 2, 4
+"""So many times that may the keys of a tenant, and all keys, have of them; from there on nobody gets another one."""
 LARGE_BYTES = 65_536
 """From there on what an answer has counts until it is taken."""
 MOST_SECS = 30.0
@@ -36,6 +38,7 @@ class Turns:
         self._now: Counter[_Key] = Counter()
         self._waiting: OrderedDict[_Key, deque[asyncio.Future[None]]] = OrderedDict()
         self._bytes: Counter[_Key] = Counter()
+        self._bytes_of_tenants: Counter[str] = Counter()
 
     @contextlib.contextmanager
     def turn(self, caller: Caller) -> Iterator[Turn]:
@@ -50,24 +53,34 @@ class Turns:
         """So many bytes are made and not taken; what is given says that they are, or that nobody takes them. `TooMany` beyond
         what a key may have of them: one answer it may have however large."""
         key = _key_of(caller)
-        if self._bytes[key]:
-            self._check(key, size)
+        self._check(key, size if self._bytes[key] else 0)
         self._bytes[key] += size
+        share = min(size, self._most_bytes)  # nobody shuts out others with one
+        self._bytes_of_tenants[caller.tenant] += share
 
         def taken() -> None:
             self._bytes[key] -= size
             if not self._bytes[key]:
                 del self._bytes[key]
+            self._bytes_of_tenants[caller.tenant] -= share
+            if not self._bytes_of_tenants[caller.tenant]:
+                del self._bytes_of_tenants[caller.tenant]
 
         return taken
 
     def _check(self, key: _Key, size: int) -> None:
-        if self._bytes[key] + size > self._most_bytes:
-            most = in_digits(self._most_bytes)
-            raise TooMany(
-                f"large answers to this key or token have more than {most} bytes that are not taken yet: take or end some, or come back later",
-                retry_after=_RETRY_AFTER_SECS,
-            )
+        most = self._most_bytes
+        for whose, full in (
+            ("this key or token", size and self._bytes[key] + size > most),
+            ("the keys of this tenant", self._bytes_of_tenants[key[0]] > OF_A_TENANT * most),
+            ("all keys", self._bytes_of_tenants.total() > OF_ALL * most),
+        ):
+            if full:
+                raise TooMany(
+                    f"large answers to {whose} have too many bytes that are not taken yet ({in_digits(most)} of one key): "
+                    "take or end some, or come back later",
+                    retry_after=_RETRY_AFTER_SECS,
+                )
 
     async def begin(self, key: _Key) -> None:
         self._check(key, 1)

@@ -72,3 +72,17 @@ async def test_what_is_made_and_not_taken_is_bounded_by_key() -> None:
     taken()
     with turns.turn(ONE) as turn:
         await turn.begin()
+
+
+async def test_many_keys_together_have_no_more_than_a_few() -> None:
+    turns, keys = Turns(most_bytes=1_000), [LOCAL._replace(key_id=f"k{n}") for n in range(9)]
+    taken = [turns.untaken(one, 700) for one in keys[:3]]
+    with pytest.raises(TooMany, match="the keys of this tenant"):
+        turns.untaken(keys[3], 1)
+    others = [LOCAL._replace(tenant=f"t{n}") for n in range(9)]
+    taken += [turns.untaken(one, 5_000) for one in others[:2]]
+    with turns.turn(others[2]) as turn, pytest.raises(TooMany, match="all keys"):
+        await turn.begin()
+    for each in taken:
+        each()
+    turns.untaken(others[2], 1)()

@@ -96,17 +96,22 @@ class HintRequest(Body):
     text: Annotated[str, Field(min_length=1, max_length=100_000)]
 
 
-class ForkRequest(Body):
-    """Go on from an event of a task in a new one."""
+class ForkChanges(Body):
+    """From which event of a task a new one goes on, and what is otherwise there."""
 
     at: Annotated[int, Field(ge=1), Whole] | None = None
-    task_id: TaskId | None = None
     hint: Annotated[str, Field(max_length=100_000)] = ""
     plan: Json | None = None
     retry: Annotated[list[str], Field(max_length=1000)] = []
     judge: bool = False
     reason: Text = ""
     options: SubmitOptions = SubmitOptions()
+
+
+class ForkRequest(ForkChanges):
+    """Go on from an event of a task in a new one."""
+
+    task_id: TaskId | None = None
 
 
 class ApprovalAnswer(Body):

@@ -11,6 +11,9 @@ from a2a import types as t
 from a2a.types import ListTasksResponse, Role, Task, TaskArtifactUpdateEvent, TaskStatusUpdateEvent
 from pydantic import BaseModel, ValidationError
 
+from replan.beside import beside
+from replan.core.data.pieces import AT_ONCE, weight
+from replan.core.report.result import TaskResult
 from replan.core.state.task import ENDED
 from replan.run.access.callers import Caller, reader
 from replan.run.access.requests import ApprovalAnswer, HintRequest, QuestionAnswer, SubmitRequest
@@ -94,7 +97,8 @@ class Handler:
                 cursor=params.page_token or None,
                 limit=size,
             )
-            tasks = [await self._shown(who.caller, row.task_id) for row in page.items]
+            results = params.include_artifacts
+            tasks = [await self._shown(who.caller, row.task_id, results=results) for row in page.items]
         return ListTasksResponse(
             tasks=tasks, next_page_token=page.next_cursor or "", page_size=size, total_size=len(tasks)
         )
@@ -199,21 +203,22 @@ class Handler:
             )
         yield TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=last.status)
 
-    async def _shown(self, caller: Caller, task_id: str) -> Any:
-        """A task with what it waits for, or what came of it."""
+    async def _shown(self, caller: Caller, task_id: str, *, results: bool = True) -> Any:
+        """A task with what it waits for, or what came of it. `results`: those of success, too, which may be large."""
         task = await self._cases.task(caller, task_id)
         context_id = _context(task)
         request = m.said(
             task.task_id, context_id, "request", m.part_of(task.description), role=Role.ROLE_USER
         )
         message, artifacts = None, []
-        if task.status in ENDED:
-            result = await self._cases.result(caller, task.task_id)
-            if result.is_success:
-                artifacts.append(m.artifact_of(result))
-            else:
-                message = m.said(task.task_id, context_id, "reason", m.part_of(result.reason))
-        elif waiting := await self._cases.waits(caller, task.task_id):
+        if task.status in ENDED and (results or task.status != "succeeded"):
+            with self._here.turns.turn(caller) as turn:
+                result = await self._cases.result(caller, task.task_id, begin=turn.begin)
+                if result.is_success:
+                    artifacts.append(await _artifact(result))
+                else:
+                    message = m.said(task.task_id, context_id, "reason", m.part_of(result.reason))
+        elif task.status not in ENDED and (waiting := await self._cases.waits(caller, task.task_id)):
             message = m.said(task.task_id, context_id, f"asked:{task.last_seq}", *m.asked_of(waiting))
         return Task(
             id=task.task_id,
@@ -222,6 +227,12 @@ class Handler:
             artifacts=artifacts,
             history=[request],
         )
+
+
+async def _artifact(result: TaskResult[Any]) -> Any:
+    if weight(result.final_output, AT_ONCE) > AT_ONCE:
+        return await beside(m.artifact_of, result)
+    return m.artifact_of(result)
 
 
 def _context(task: TaskView) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,12 +12,13 @@ from fastapi import FastAPI
 from starlette.responses import Response, StreamingResponse
 
 from replan.core.state.task import ENDED
-from replan.errors import InputError
+from replan.errors import InputError, TooMany
 from replan.run.access.callers import reader
 from replan.run.access.requests import SubmitRequest
 from replan.server.ag_ui.answers import answered, read
 from replan.server.ag_ui.story import Story
 from replan.server.http.calls import Call, calls_about, credentials_of
+from replan.server.http.large import LARGE_BYTES
 from replan.server.streams.sse import BEAT, CutOffWhenStuck
 from replan.server.told import events_until_it_stands
 
@@ -66,8 +68,19 @@ async def _told(call: Call, story: Story, task_id: str, after: int) -> AsyncIter
     task = await cases.task(caller, task_id)
     state = story.state(task, plan)
     if task.status in ENDED:
-        last = story.ends(await cases.result(caller, task_id), state)
-    elif waiting := await cases.waits(caller, task_id):
+        try:
+            with call.shared.turns.turn(caller) as turn:
+                result = await cases.result(caller, task_id, begin=turn.begin)
+                whole = b"".join(map(sse, story.ends(result, state)))
+            with contextlib.ExitStack() as ends:
+                if len(whole) > LARGE_BYTES:
+                    ends.callback(call.shared.turns.untaken(caller, len(whole)))
+                for at in range(0, len(whole), LARGE_BYTES):  # the next one once the one before it is taken
+                    yield whole[at : at + LARGE_BYTES]
+        except TooMany as error:
+            yield b"".join(map(sse, story.breaks_off(f"{error}; then send the run again", "too-many")))
+        return
+    if waiting := await cases.waits(caller, task_id):
         last = story.waits(waiting, state)
     elif task.waiting_for:
         last = story.breaks_off(task.waiting_for[0].text, task.waiting_for[0].kind)

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
-from replan.core.data.strict_json import storable
+from replan.core.data.pieces import in_pieces
+from replan.core.data.strict_json import NotStorable, storable
 from replan.core.types import JsonObject
 from replan.errors import InputError
 from replan.files import read_json
@@ -80,7 +81,8 @@ def filled(message: Any, value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    """Its fields as they are: to copy what they hold is one call into C, of seconds where that has many values."""
+    return dict(value) if isinstance(value, BaseModel) else value
 
 
 def _fill(message: Any, field: Any, given: Any) -> None:
@@ -115,9 +117,9 @@ def _fill_json(message: Any, field: Any, given: Any) -> None:
     if given is None:
         return
     if field.is_repeated:
-        getattr(message, field.name).extend(map(json_text, given))
+        getattr(message, field.name).extend(map(_large_json_text, given))
     else:
-        setattr(message, field.name, json_text(given))
+        setattr(message, field.name, _large_json_text(given))
 
 
 def json_text(value: Any) -> str:
@@ -127,6 +129,18 @@ def json_text(value: Any) -> str:
         import json
 
         return json.dumps(value)
+
+
+def _large_json_text(value: Any) -> str:
+    """The same of what may be large: no call into C takes long."""
+    try:
+        return b"".join(in_pieces(value, _piece)[1]).decode()
+    except (ValueError, NotStorable):
+        return json_text(value)
+
+
+def _piece(piece: Any, _: int) -> tuple[Any, bytes]:
+    return piece, to_json(piece, inf_nan_mode="null")
 
 
 def _json(name: str, text: str) -> Any:

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined, to_json
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.types import Scope
 
 from replan.beside import beside
 from replan.core.data.pieces import in_pieces, weight
@@ -221,8 +222,20 @@ async def shown_beside(view: BaseModel, *heavy: Any) -> Response:
 
 
 def _in_pieces(view: BaseModel) -> bytes:
-    _, parts = in_pieces(view.model_dump(), _piece)
+    _, parts = in_pieces(_opened(view), _piece)
     return b"".join(parts)
+
+
+def _opened(value: Any) -> Any:
+    """A view as plain values, and what it holds as it is: to copy that is one call into C, of seconds where it has many values."""
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        if any(field.exclude or field.exclude_if for field in fields.values()):
+            return value  # it says itself what of it is written
+        return {name: _opened(getattr(value, name)) for name in fields}
+    if isinstance(value, list | tuple) and value and isinstance(value[0], BaseModel):
+        return [_opened(item) for item in value]
+    return value
 
 
 def _piece(piece: Any, _: int) -> tuple[Any, bytes]:
@@ -244,9 +257,15 @@ async def in_turn(call: Call, making: Callable[[Begin], Awaitable[Response]]) ->
 
         made = await making(begin)
         if isinstance(made, LargeAnswer):
-            await made.put_down(call.scope)
-            made.untaken = partial(turns.untaken, call.caller)
+            return await in_its_file(made, call.scope, call.shared, call.caller)
         return made
+
+
+async def in_its_file(made: LargeAnswer, scope: Scope, shared: Shared, caller: Caller) -> Response:
+    """It counts for the caller until it is taken."""
+    await made.put_down(scope)
+    made.untaken = partial(shared.turns.untaken, caller)
+    return made
 
 
 def listed(views: Any, status: int = 200) -> Response:

@@ -11,6 +11,7 @@ from replan.run.access.callers import Caller, Scope
 from replan.run.access.requests import (
     ApprovalAnswer,
     Body,
+    ForkChanges,
     ForkRequest,
     HintRequest,
     JudgeRequest,
@@ -77,7 +78,10 @@ async def _preview(here: Shared, caller: Caller, given: m.NewTask) -> Preview:
 
 
 async def _fork(here: Shared, caller: Caller, given: m.Fork) -> Submitted:
-    return await here.use_cases.fork(caller, given.origin, _part(ForkRequest, given))
+    changes = {name: getattr(given, name) for name in ForkChanges.model_fields}
+    return await here.use_cases.fork(
+        caller, given.task_id, ForkRequest.model_validate({**changes, "task_id": given.fork_id})
+    )
 
 
 async def _task(here: Shared, caller: Caller, given: m.OfTask) -> TaskView:

@@ -11,7 +11,7 @@ from replan.core.types import Failure, JsonObject
 from replan.run.access.requests import (
     ApprovalAnswer,
     Body,
-    ForkRequest,
+    ForkChanges,
     HintRequest,
     Json,
     JudgeRequest,
@@ -122,9 +122,11 @@ class Judge(OfTask, JudgeRequest):
     pass
 
 
-class Fork(ForkRequest):
-    origin: TaskId
-    """The task whose history the new one goes on from."""
+class Fork(OfTask, ForkChanges):
+    """`task_id`: whose history the new one goes on from."""
+
+    fork_id: TaskId | None = None
+    """The id of the new one; without it, one is made."""
 
 
 class ReadOutput(OfStep):
