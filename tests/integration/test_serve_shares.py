@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,38 @@ async def test_what_a_key_and_a_tenant_hold_open_is_bounded_over_all_ways_in(tmp
         async with asyncio.timeout(SECS), asking(here, keys["one"]) as http:  # the places come back
             while (await http.get("/tasks/t/result", params={"wait": 0.01})).status_code != 409:
                 pass
+
+
+HALF = "POST {} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nx-api-key: {}\r\ncontent-length: 1000\r\n\r\n{{"
+
+
+@pytest.mark.parametrize("path", ["/api/v1/tasks", "/mcp"])
+async def test_calls_that_have_not_come_whole_count_for_their_key(tmp_path: Path, path: str) -> None:
+    async with shared_service(tmp_path) as (here, keys), contextlib.AsyncExitStack() as open_:
+        half = HALF.format(path, keys["one"]).encode()
+        told = []
+        for _ in range(4):
+            reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
+            open_.callback(writer.close)
+            writer.write(half)
+            told.append(asyncio.create_task(reader.read()))
+        done, _ = await asyncio.wait(told, return_when=asyncio.FIRST_COMPLETED, timeout=SECS)
+        (answer,) = [one.result() for one in done]
+        assert b" 429 " in answer
+        assert b"calls begun that have not come whole" in answer
+        async with asking(here, keys["other"]) as http:
+            assert (await http.post("/tasks", json=BODY)).status_code == 200
+    await asyncio.gather(*told)
+
+
+async def test_callers_that_hang_up_in_a_body_are_no_lines_of_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("a2a.types")
+    async with service_here(tmp_path, a2a=True) as here:
+        for path in ("/api/v1/tasks", "/mcp", "/a2a"):
+            assert await here.raw(HALF.format(path, "").encode(), eof=True) == b""
+    assert not [one for one in caplog.records if one.levelno >= logging.WARNING]
 
 
 async def test_over_grpc_the_same_places_are_held(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from replan.server.a2a.bounds import too_much
 from replan.server.a2a.card import CARD_PATH, PATH, card_of
 from replan.server.a2a.handler import WHO, Handler, Who
-from replan.server.http.calls import credentials_of, in_its_file
+from replan.server.http.calls import body_of, credentials_of, in_its_file
 from replan.server.http.large import LARGE_BYTES, LargeAnswer
 from replan.server.http.problems import Refused
 from replan.server.problems import LEAVING, Problem
@@ -45,14 +45,15 @@ def mount(app: FastAPI, here: Shared) -> None:
                 Problem(LEAVING, "the service is about to end: try again in a moment", retry_after=1.0)
             )
         credentials = credentials_of(request)
-        request.scope[WHO] = Who(await here.signed(credentials), credentials)
+        who = request.scope[WHO] = Who(await here.signed(credentials), credentials)
+        await body_of(request, here, who.caller)
         if (refusal := await too_much(request)) is not None:
             return refusal
         made: Response = await dispatcher.handle_requests(request)
         if isinstance(made, JSONResponse) and len(made.body) > LARGE_BYTES:
             media = made.media_type or "application/json"
             large = LargeAnswer(bytes(made.body), made.status_code, None, media)
-            return await in_its_file(large, request.scope, here, request.scope[WHO].caller)
+            return await in_its_file(large, request.scope, here, who.caller)
         return CutOffWhenStuck(made, here.sending)
 
     app.router.routes += [

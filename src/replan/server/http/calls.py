@@ -20,12 +20,22 @@ from starlette.types import Scope
 from replan.beside import beside
 from replan.core.data.pieces import in_pieces, weight
 from replan.core.data.strict_json import NotStorable, read_strictly
+from replan.errors import TooMany
 from replan.run.access.callers import Caller
 from replan.run.access.use_cases import UseCases
 from replan.server.auth.credentials import Credentials
 from replan.server.http.large import LargeAnswer, answer
 from replan.server.http.problems import Refused
-from replan.server.problems import LEAVING, MISFIT, NOT_JSON, SENT_TWICE, TIMED_OUT, WRONG_MEDIA, Problem
+from replan.server.problems import (
+    LEAVING,
+    MISFIT,
+    NOT_JSON,
+    SENT_TWICE,
+    TIMED_OUT,
+    WRONG_MEDIA,
+    Problem,
+    problem_of,
+)
 from replan.server.shared import Shared
 
 ROOT = "/api/v1"
@@ -121,7 +131,8 @@ class SignedRoute(APIRoute):
                     values.update(found)
                     faults += wrong
             if body:
-                sent = await call.json() if await _body_of(call) else PydanticUndefined
+                whole = await body_of(call, call.shared, call.caller)
+                sent = await call.json() if whole else PydanticUndefined
                 found, wrong = await request_body_to_args(body, sent, embedded)
                 values.update(found)
                 faults += wrong
@@ -135,11 +146,18 @@ class SignedRoute(APIRoute):
         return handle
 
 
-async def _body_of(call: Call) -> bytes:
+async def body_of(request: Request, shared: Shared, caller: Caller) -> bytes:
+    """The body of a call; as long as that has not come whole it counts for what its caller may hold."""
     try:
-        return await call.body()
+        leave = shared.arriving.take(caller)
+    except TooMany as error:
+        raise Refused(problem_of(error), {"connection": "close"}) from None
+    try:
+        return await request.body()
     except ClientDisconnect:  # nobody reads that
         raise Refused(Problem(NOT_JSON, "the body has not come whole")) from None
+    finally:
+        leave()
 
 
 def calls_about(tag: str, *, prefix: str = ROOT, signed: bool = True, listed: bool = True) -> APIRouter:

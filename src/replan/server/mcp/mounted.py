@@ -14,11 +14,13 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
 from starlette.routing import Route
 
 from replan.errors import NotSignedIn
 from replan.run.access.callers import Caller
 from replan.server.auth.credentials import Credentials
+from replan.server.http.calls import body_of
 from replan.server.http.problems import Refused
 from replan.server.mcp.messages import Outcome
 from replan.server.mcp.server import Context, Tools
@@ -110,6 +112,8 @@ class Mounted:
         peer = scope.get("client")
         credentials = Credentials.of(scope["headers"], peer[0] if peer else "")
         caller = await self._here.signed(credentials)
+        if scope["method"] == "POST":  # before a session is opened for it
+            receive = await self._whole(scope, receive, caller)
         # A session belongs to whoever has opened it.
         owner = AccessToken(
             token="", client_id=f"{caller.tenant}\n{caller.who}", scopes=[], subject=caller.who
@@ -146,6 +150,18 @@ class Mounted:
                 if not begun:
                     raise
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _whole(self, scope: Scope, receive: Receive, caller: Caller) -> Receive:
+        """What gives the request again, once its body has come."""
+        body = await body_of(Request(scope, receive), self._here, caller)
+        waiting: list[MutableMapping[str, Any]] = [
+            {"type": "http.request", "body": body, "more_body": False}
+        ]
+
+        async def again() -> MutableMapping[str, Any]:
+            return waiting.pop() if waiting else await receive()
+
+        return again
 
     async def _while_known(self, ctx: Context, doing: Coroutine[Any, Any, Outcome]) -> Outcome:
         credentials: Credentials = ctx.request.scope[_CREDENTIALS]  # type: ignore[union-attr]
