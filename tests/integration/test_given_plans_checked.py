@@ -28,6 +28,7 @@ WRONG: list[tuple[JsonObject, str]] = [
     ({"steps": [{"step_id": "a", "tool": "look", "dependencies": ["a"]}]}, "'a'"),
     ({"steps": [{"step_id": "a", "tool": "look", "parameters": {"number": "x"}}]}, "number"),
     ({"steps": [{"step_id": "a", "tool": "look", "parameters": {"number": "${nobody.output}"}}]}, "nobody"),
+    ({"steps": []}, "no steps"),
 ]
 
 

@@ -445,6 +445,19 @@ async def test_a_message_that_cannot_be_read_is_refused_and_the_conversation_goe
     assert heard[-1].event.type == "task_completed"
 
 
+async def test_what_is_said_while_the_task_ends_is_answered(there: Grpc) -> None:
+    talk = Talk(there)
+    await talk.say(execute=execute())
+    while "task_completed" not in talk.events:
+        await talk.hear("event")
+    for name in ("a", "b"):
+        await talk.say(id=name, hint=pb.GiveHintRequest(text="late"))
+        refused = await talk.hear("refused")
+        assert (refused.id, refused.reason) == (name, "TASK_ENDED")
+    await talk.close()
+    await talk.rest()
+
+
 @pytest.mark.parametrize("name", ["mine", "acme:mine"])
 async def test_a_tenant_names_its_task_in_a_conversation_as_it_likes(tmp_path: Path, name: str) -> None:
     async def of_acme(credentials: Credentials) -> Caller:

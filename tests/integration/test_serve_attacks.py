@@ -16,6 +16,7 @@ from service_here import SECS, Here, service_here
 from service_process import events_of, plan, step
 
 from replan import tool
+from replan.server.auth.keys import new_key
 from replan.server.shared import Pace
 
 pytestmark = pytest.mark.anyio
@@ -267,6 +268,9 @@ async def test_calls_have_ids_and_large_answers_are_compressed_and_streams_are_n
         assert given.headers["x-request-id"] == "mine-1"
         missing = await client.get("/tasks/nobody", headers={"x-request-id": "bad id"})
         assert missing.json()["request_id"] == missing.headers["x-request-id"] != "bad id"
+        key = new_key().text
+        hidden = await client.get("/tasks/t", headers={"x-request-id": f"a.{key}"})
+        assert key not in hidden.headers["x-request-id"]
         result = await client.get("/tasks/t/result", params={"wait": SECS})
         assert result.headers["content-encoding"] == "gzip"
         async with client.stream("GET", "/tasks/t/events") as stream:

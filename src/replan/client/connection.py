@@ -28,6 +28,7 @@ ANSWER_SECS = 60.0
 QUIET_SECS = 60.0
 """A stream in which not even a sign of life comes for so long is cut off."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_TELL_SECS = 1.0
 _BUSY = frozenset({429, 502, 503, 504})
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 Key: TypeAlias = str | SecretStr | Callable[[], str]
@@ -46,8 +47,12 @@ class Refused(Exception):
 class Pauses:
     """Between two tries: longer each time, and not in step with other clients. They end after `patience_secs` without success."""
 
-    def __init__(self, patience_secs: Callable[[], float]) -> None:
+    def __init__(
+        self, patience_secs: Callable[[], float], told: Callable[[ReplanError, float], None] | None = None
+    ) -> None:
+        """`told`: once, of what stands in the way for more than a second, and how long it is tried yet."""
         self._patience_secs = patience_secs
+        self._told = told
         self._next = _FIRST_PAUSE
         self._since: float | None = None
 
@@ -59,8 +64,12 @@ class Pauses:
         now = asyncio.get_running_loop().time()
         self._since = now if self._since is None else self._since
         secs = max(self._next * random.uniform(0.5, 1.0), least or 0.0)
-        if now + secs - self._since > self._patience_secs():
+        left = self._since + self._patience_secs() - now
+        if secs > left:
             raise error
+        if self._told is not None and now - self._since > _TELL_SECS:
+            self._told(error, left)
+            self._told = None
         self._next = min(2 * self._next, _LONGEST_PAUSE)
         await asyncio.sleep(secs)
 
@@ -110,6 +119,8 @@ class Connection:
         self.first_secs = self._patience_secs = patience_secs
         """`first_secs`: how long it is tried before it has answered for the first time."""
         self._reached = False
+        self.told: Callable[[ReplanError, float], None] | None = None
+        """See `Pauses`."""
         self.key = key_of(key)
         self._headers = dict(headers or {})
         if wrong := [name for name, value in self._headers.items() if not _is_of_headers(name + value)]:
@@ -123,7 +134,7 @@ class Connection:
 
     def pauses(self) -> Pauses:
         """Between the tries of one call."""
-        return Pauses(lambda: self._patience_secs if self._reached else self.first_secs)
+        return Pauses(lambda: self._patience_secs if self._reached else self.first_secs, self.told)
 
     @property
     def _open(self) -> httpx2.AsyncClient:

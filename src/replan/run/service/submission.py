@@ -14,7 +14,7 @@ from replan.core.kinds.slots import filled, told
 from replan.core.kinds.workflow import UsedWorkflow
 from replan.core.limits.policy import Policy
 from replan.core.types import JsonObject
-from replan.errors import InputError
+from replan.errors import InputError, PlanInvalid
 from replan.ports import Counted
 
 MAX_DESCRIPTION = 200_000
@@ -108,9 +108,9 @@ def check_submission(wanted: Submission) -> int:
         if name != "plan" and size > MAX_METADATA_BYTES:
             raise InputError(f"{name} has {size} bytes; at most {MAX_METADATA_BYTES} are allowed")
     if wanted.plan is not None and (not wanted.plan or wanted.plan.get("steps") == []):
-        raise InputError(
+        raise PlanInvalid([
             "the plan that is given has no steps: give it some, or give no plan and let one be made"
-        )
+        ])  # fmt: skip
     if twice := sorted(wanted.secrets.keys() & wanted.metadata.keys()):
         raise InputError(f"{', '.join(twice)}: given both as metadata and as a secret; give it once")
     schema = wanted.policy.output_schema

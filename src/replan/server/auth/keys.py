@@ -30,6 +30,11 @@ CLOSE_SECS = 0.5
 """So long the end waits for the last of them."""
 
 
+def holds_key(text: str) -> bool:
+    """Whether a key stands in it."""
+    return _KEY.search(text) is not None
+
+
 class NewKey(NamedTuple):
     """The only time that the whole key is seen."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -19,6 +20,9 @@ from replan.server.shared import Shared
 
 _MOST_WAITING = 64
 """Messages that wait for a slow reader; what makes them waits then."""
+_LAST_WORDS_SECS = 0.25
+"""So long after the last event, and after each thing that is said then, it is listened for what was said before the end was known."""
+_MOST_LAST_WORDS_SECS = 2.0
 _ASKS = frozenset({"approval_requested", "question_asked"})
 
 
@@ -35,6 +39,9 @@ class Conversation:
         self._shown: set[tuple[str, str | None]] = set()
         """What the reader knows to wait: ids, and what stands for the calls."""
         self._answering = asyncio.Lock()
+        self._heard = asyncio.Event()
+        """Something more was said, or nothing more is."""
+        self._silent = False
 
     async def open(self, message: Any) -> None:
         """Take up the task that the first message is about."""
@@ -88,8 +95,18 @@ class Conversation:
                     await self._tell_what_waits()
         except Exception as error:  # noqa: BLE001  (told at the end of the stream)
             end = error
+        if end is None:
+            await self._hear_last_words()
         async with self._answering:  # what is being carried out is answered before the end
             await self._out.put(end)
+
+    async def _hear_last_words(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_MOST_LAST_WORDS_SECS):
+                while not self._silent:
+                    self._heard.clear()
+                    async with asyncio.timeout(_LAST_WORDS_SECS):
+                        await self._heard.wait()
 
     async def _tell_what_waits(self) -> None:
         for one in await self._here.use_cases.waits(self._reader, self._task_id):
@@ -99,9 +116,14 @@ class Conversation:
                 await self._out.put(_response(waiting=one))
 
     async def _listen(self, requests: AsyncIterator[bytes]) -> None:
-        async for data in requests:
-            async with self._answering:
-                await self._out.put(await self._answered(data))
+        try:
+            async for data in requests:
+                self._heard.set()
+                async with self._answering:
+                    await self._out.put(await self._answered(data))
+        finally:
+            self._silent = True
+            self._heard.set()
 
     async def _answered(self, data: bytes) -> bytes:
         request_id = ""

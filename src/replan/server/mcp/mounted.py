@@ -154,9 +154,7 @@ class Mounted:
     async def _whole(self, scope: Scope, receive: Receive, caller: Caller) -> Receive:
         """What gives the request again, once its body has come."""
         body = await body_of(Request(scope, receive), self._here, caller)
-        waiting: list[MutableMapping[str, Any]] = [
-            {"type": "http.request", "body": body, "more_body": False}
-        ]
+        waiting: list[MutableMapping[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def again() -> MutableMapping[str, Any]:
             return waiting.pop() if waiting else await receive()

@@ -7,19 +7,21 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from replan.cli.terminal.terminal import secrets
+from replan.cli.terminal.terminal import say, secrets
 from replan.client import Client
 from replan.core.events import ForkMade, Record, TaskForked
 from replan.core.report.result import WaitingFor
 from replan.core.types import Plan, ToolSpec
+from replan.core.words import in_digits
+from replan.errors import ReplanError
 from replan.run.service.forking import Kin
 
 if TYPE_CHECKING:
     from replan.app import Replan
 
 PATIENCE_SECS = 30.0
-FIRST_SECS = 1.0
-"""A service that has never answered is most likely not there."""
+FIRST_SECS = 5.0
+"""A service that has never answered is most likely not there, or is started anew just now."""
 
 
 class Served(Client):
@@ -32,6 +34,7 @@ class Served(Client):
         """`options`: of every task that is submitted here."""
         super().__init__(url, patience_secs=PATIENCE_SECS)
         self._to.first_secs = FIRST_SECS
+        self._to.told = _tell
         if key := self._to.key():
             secrets().add(key)
         self._options = {name: value for name, value in options.items() if value is not None}
@@ -126,6 +129,10 @@ class Served(Client):
         """Whether the output of the step is a file."""
         piece = await self._piece(task_id, step_id, item, 0)
         return piece.artifact_id is not None and piece.media_type != "application/json"
+
+
+def _tell(error: ReplanError, left: float) -> None:
+    say(f"{error}; tried again for {in_digits(round(left))} s")
 
 
 def as_replan(address: str, **options: Any) -> Replan:
