@@ -6,10 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from run_tasks import Bench, Ran, bench, plan, step
+from run_tasks import Bench, Ran, bench, plan, step, verdict
 from test_run_forks import at_of, forked
-from test_run_forks_alike import Bank, SlowStore, fork_of
+from test_run_forks_alike import BOB, STEPS, Bank, SlowStore, fork_of
+from test_run_recovery import overall, reflection
 
+from replan.core.limits.policy import Policy
 from replan.testing import virtual_time
 
 
@@ -152,7 +154,12 @@ def test_three_forks_of_a_list_by_tools_that_do_the_same_wait_for_nobody_in_a_ci
         task_id = await made.submit(plan(step("l", "login")))
         await made.drive(task_id)
         at = at_of(await made.ran(task_id), "plan_generated") - 1
-        plans = [of("send", "to", 0), of("wire", "recipient", 1), of("send", "to", 2), of("wire", "recipient", 3)]
+        plans = [
+            of("send", "to", 0),
+            of("wire", "recipient", 1),
+            of("send", "to", 2),
+            of("wire", "recipient", 3),
+        ]
         forks = [await forked(made, task_id, at=at, plan=wanted) for wanted in plans]
         await asyncio.gather(*(made.drive(name) for name in forks))
         return bank, [(await made.ran(one)).check() for one in forks]
@@ -161,3 +168,47 @@ def test_three_forks_of_a_list_by_tools_that_do_the_same_wait_for_nobody_in_a_ci
     assert sorted(bank.paid) == people
     assert {one.result.status for one in ran} <= {"succeeded", "failed"}
     assert any(one.result.is_success for one in ran)
+
+
+LATER = [
+    plan(step("n", "send", parameters={"to": "bob2"})),
+    plan(step("n", "wire", parameters={"recipient": "bob"})),
+    plan(step("n", "wire", parameters={"recipient": "bob2"})),
+]
+
+
+@pytest.mark.parametrize("later", LATER, ids=["other parameters", "the other tool", "both"])
+@pytest.mark.parametrize("wanted", [BOB, LATER[1]], ids=["as planned", "by the other tool"])
+@pytest.mark.parametrize("cut", [True, False], ids=["killed meanwhile", "at work"])
+def test_what_a_later_plan_has_begun_in_place_of_a_failed_call_is_not_made_by_a_fork(
+    later: dict[str, Any], wanted: dict[str, Any], *, cut: bool
+) -> None:
+    async def main() -> tuple[Bank, Ran]:
+        bank = Bank(refuses=["bob"])
+        replies = {
+            "execution_plan": [BOB, later],
+            "evaluation": verdict(),
+            "step_reflection": reflection("trigger_overall_reflection", {"summary": "no"}, "tool_error"),
+            "overall_reflection": overall(
+                should=True, replanning_strategy={"type": "full_replan", "reason": "the rest"}
+            ),
+        }
+        made = await bench(bank.tools(), replies)
+        task_id = await made.submit()
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(8)  # in the midst of what the later plan makes
+        if cut:
+            driving.cancel()
+            await asyncio.gather(driving, return_exceptions=True)
+        ran = await made.ran(task_id)
+        assert len(ran.events("call_started")) == 2
+        fork = await fork_of(made, ran, "plan_generated", plan=wanted, policy=Policy(**STEPS))
+        await asyncio.gather(driving, return_exceptions=True)
+        return bank, fork
+
+    bank, fork = virtual_time(main())
+    assert len(bank.paid) == (not cut)
+    if wanted is later:
+        assert fork.result.is_success != cut
+    else:
+        assert not fork.result.is_success
