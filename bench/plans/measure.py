@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from bench.plans import replan_runs, tasks_items, tasks_parts, tasks_values, tasks_waiting
+from bench.plans import replan_runs, tasks_items, tasks_model, tasks_parts, tasks_values, tasks_waiting
 from bench.plans.agents import Peer
 from bench.plans.hands import Directly
 from bench.plans.row import Row, Wanted, effects_of
@@ -14,6 +14,7 @@ from replan.testing import FakeSource, virtual_time
 
 TASKS: Sequence[Task] = (
     *tasks_parts.TASKS,
+    *tasks_model.TASKS,
     *tasks_values.TASKS,
     *tasks_items.TASKS,
     *tasks_waiting.TASKS,

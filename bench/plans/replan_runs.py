@@ -24,7 +24,7 @@ from replan.tools.catalog.catalog import Catalog
 from replan.tools.catalog.own_tools import WithOwnTools
 
 NOW, BEFORE = "Replan", "Replan, before"
-ROLES: tuple[Role, ...] = ("selection", "planning", "reflection", "evaluation")
+ROLES: tuple[Role, ...] = ("selection", "planning", "reflection", "evaluation", "step")
 
 
 class Metered(ScriptedModel):
