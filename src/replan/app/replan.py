@@ -386,10 +386,15 @@ class Replan(Keeping, Intervening):
 
     @checked
     async def answer(
-        self, task_id: str, text: str, question_id: str | None = None, output: Any = None, by: str = ""
+        self, task_id: str, text: Any, question_id: str | None = None, output: Any = None, by: str = ""
     ) -> None:
-        """Answer a question of a waiting task. Whether a call took effect: yes (with its `output`), no, or cannot tell."""
-        await self.service.answer(task_id, text_of("the answer", text), question_id, output=output, by=by)
+        """Answer a question of a waiting task. Whether a call took effect: yes (with its `output`), no, or cannot tell.
+
+        A step's question (`ask_user`) is answered with a value that fits it, in words (`"yes"`, `"12.5"`, `"2026-03-01"`) or as it is;
+        `question_id` may be the id of the step. An `InputError` says what would be right.
+        """
+        words, value = (text, output) if text is None or isinstance(text, str) else ("", text)
+        await self.service.answer(task_id, text_of("the answer", words), question_id, output=value, by=by)
 
     @checked
     async def signal(self, task_id: str, token: str, data: Any = None, by: str = "") -> bool:

@@ -185,7 +185,7 @@ class Serving:
         return sum([await self._taken(task_id) for task_id in sorted(due)])
 
     async def _due(self, waiting: Sequence[TaskSummary]) -> dict[str, tuple[int, float | None]]:
-        """When each goes on by itself, with how far its log was read: read once, however often it is asked."""
+        """When each goes on by itself, or has waited for a person long enough, with how far its log was read: read once, however often it is asked."""
         found, unread = dict[str, tuple[int, float | None]](), dict[str, TaskSummary]()
         for one in waiting:
             known = self._waits.get(one.task_id)
@@ -199,7 +199,7 @@ class Serving:
             read = await store.picked(after, ["task_waiting"])
             for name in after:
                 said = [one.event for one in read.get(name, ()) if isinstance(one.event, TaskWaiting)]
-                found[name] = (unread[name].last_seq, said[-1].by_itself if said else None)
+                found[name] = (unread[name].last_seq, said[-1].until if said else None)
         return found
 
     async def _is_left(self, summary: TaskSummary) -> bool:

@@ -75,13 +75,17 @@ class Acting:
         await self._post(task_id, f"approvals/{quoted(known)}", {"approved": False, "reason": reason})
 
     async def answer(
-        self, task_id: str, text: str, question_id: str | None = None, output: Any = None
+        self, task_id: str, text: Any, question_id: str | None = None, output: Any = None
     ) -> None:
-        """Answer a question of a waiting task. Whether a call took effect: yes (with its `output`), no, or cannot tell."""
+        """Answer a question of a waiting task. Whether a call took effect: yes (with its `output`), no, or cannot tell.
+
+        A step's question is answered with a value that fits it, in words or as it is; `question_id` may be the id of the step.
+        """
         if question_id is None:
             found = [one for one in await self.waits(task_id) if one.hash is None and one.waiting_for.id]
             question_id = _only(found, task_id, "question").waiting_for.id
-        await self._post(task_id, f"questions/{quoted(question_id)}", {"text": text, "output": output})
+        words, value = (text, output) if text is None or isinstance(text, str) else ("", text)
+        await self._post(task_id, f"questions/{quoted(question_id)}", {"text": words, "output": value})
 
     async def settle(
         self, task_id: str, step_id: str, happened: bool | None, *, output: Any = None, reason: str = ""

@@ -187,10 +187,17 @@ class ToolSpec(Frozen):
     all parameters do, but for those on whose behalf it is called."""
     counterparts: tuple[ToolId, ...] = Field(default=(), exclude=True, repr=False)
     """The tools that do the very same thing (`core.tools.families`): whoever lists all tools has found them."""
-    waits: Literal["", "time", "condition", "callback"] = Field(default="", exclude=True, repr=False)
+    waits: Literal["", "time", "condition", "callback", "question"] = Field(
+        default="", exclude=True, repr=False
+    )
     """What a call of it waits for: such a tool is Replan's own, and the loop carries it out."""
     asks_model: bool = Field(default=False, exclude=True, repr=False)
     """A call of it is a question to a model, which the loop asks: what it gives depends on its parameters alone."""
+
+    @property
+    def shaped_by_call(self) -> bool:
+        """What it gives is for each call to say (`core.own_tools.called`)."""
+        return self.asks_model or self.waits == "question"
 
     def is_stronger_than(self, effect: Effect) -> bool:
         """True if a call of it may change more in the world than one of that effect."""

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+YES_NO = {**dict.fromkeys(("yes", "y", "true"), True), **dict.fromkeys(("no", "n", "false"), False)}
+"""The words of a plain yes or no, in small letters."""
+
 
 def kind_of(value: Any) -> str:
     """The kind of a JSON value."""

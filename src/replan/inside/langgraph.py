@@ -205,6 +205,8 @@ def _asked(task_id: str, waiting: WaitingFor, problem: str | None) -> dict[str, 
         "tool": waiting.tool_id,
         "parameters": waiting.parameters,
     }
+    if waiting.answer_schema:
+        asked["answer_schema"] = waiting.answer_schema
     return asked if problem is None else {**asked, "problem": problem}
 
 
@@ -214,6 +216,10 @@ async def _tell(replan: Replan, task_id: str, waiting: WaitingFor, said: Any, *,
         return
     if waiting.kind == "callback":
         await replan.signal(task_id, waiting.id, said, by=by)
+        return
+    if waiting.kind == "question":
+        value = said["answer"] if isinstance(said, Mapping) and "answer" in said else said
+        await replan.answer(task_id, value, waiting.id, by=by)
         return
     if waiting.kind != "approval":
         text, output = said, None

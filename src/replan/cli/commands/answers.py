@@ -97,10 +97,19 @@ def reject(
 def answer(
     task_id: TaskName,
     text: Annotated[
-        str, typer.Argument(metavar="TEXT", help="The answer; to a call's outcome yes, no or cannot tell.")
+        str,
+        typer.Argument(
+            metavar="TEXT",
+            help="The answer: to a call's outcome yes, no or cannot tell; to a step's question what fits it.",
+        ),
     ],
     question: Annotated[
-        str | None, typer.Option("--question", metavar="ID", help="Which; not needed where only one is open.")
+        str | None,
+        typer.Option(
+            "--question",
+            metavar="ID",
+            help="Which, or the step that asks; not needed where only one is open.",
+        ),
     ] = None,
     output: Annotated[
         str | None,

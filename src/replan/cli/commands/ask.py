@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from replan.cli.commands.answers import call_words
 from replan.cli.terminal.terminal import say
 from replan.cli.terminal.words import clean
+from replan.core.waits.questions import right_answer
 from replan.errors import InputError, TaskEnded
 from replan.files import read_json
 
@@ -86,11 +87,10 @@ async def _question(replan: Replan, task_id: str, one: WaitingFor) -> bool:
     say(clean(one.text, 2_000))
     if one.background:
         say(f"  {clean(one.background, 2_000)}")
-    words = (
-        "yes, no or cannot tell; "
-        if one.kind == "outcome"
-        else "done: it is done as it is; stop: end the task; "
-    )
+    words = {
+        "outcome": "yes, no or cannot tell; ",
+        "question": f"{clean(right_answer(one.answer_schema), 1_000)}; ",
+    }.get(one.kind, "done: it is done as it is; stop: end the task; ")
     while True:
         said = _line(f"  answer ({words}empty: later): ").strip()
         if not said:

@@ -99,6 +99,8 @@ def waiting_lines(task_id: str, waiting: Sequence[WaitingFor], *, by_workers: bo
     """What a task waits for, each with the command that gives it, and how it goes on then."""
     from json import dumps
 
+    from replan.core.waits.questions import right_answer
+
     lines = []
     for one in waiting:
         lines.append(f"  {f'{one.kind} {one.id}'.strip()}: {clean(one.text, 1_000)}")
@@ -112,6 +114,8 @@ def waiting_lines(task_id: str, waiting: Sequence[WaitingFor], *, by_workers: bo
         elif one.kind == "callback":
             lines.append(f"    to use it: {again('tasks', 'signal', task_id, one.id)} --data JSON")
         elif one.id:
+            if one.kind == "question":
+                lines.append(f"    right is:  {clean(right_answer(one.answer_schema), 1_000)}")
             lines.append(f"    to answer: {again('tasks', 'answer', task_id, '--question', one.id)} TEXT")
     if not waiting:
         return lines

@@ -53,14 +53,14 @@ class CallFailed(OfCall):
 
 
 class WaitStarted(OfCall):
-    """A call that waits has begun to: for a time, for a condition, or for somebody outside."""
+    """A call that waits has begun to: for a time, for a condition, for somebody outside, or for a person's answer."""
 
     type: Literal["wait_started"] = "wait_started"
-    kind: Literal["time", "condition", "callback"]
+    kind: Literal["time", "condition", "callback", "question"]
     until: float | None = None
     """Unix seconds: when it is over by itself. None: it takes as long as it takes."""
     token: str = ""
-    """Of the callback that it waits for."""
+    """Of the callback that it waits for; of a question its id."""
 
 
 class CallbackReceived(Event):

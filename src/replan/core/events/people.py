@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from pydantic import Field
+
 from replan.core.events.event import Event
 from replan.core.types import ActionId, CallKey, Effect, JsonObject, StepId, ToolId
 
@@ -48,18 +50,22 @@ class ApprovalResolved(Event):
 class QuestionAsked(Event):
     """Something that only a person can say.
 
-    `outcome`: did a call take effect; `intervention`: what is needed for the task to go on.
+    `outcome`: did a call take effect; `intervention`: what is needed for the task to go on; `question`: what a step of the plan asks.
     """
 
     type: Literal["question_asked"] = "question_asked"
     question_id: str
-    kind: Literal["outcome", "intervention"]
+    kind: Literal["outcome", "intervention", "question"]
     text: str
     """The question, alone."""
     background: str = ""
     """How it came to it, and what is advised."""
     call_key: CallKey | None = None
     step_id: StepId | None = None
+    index: int | None = None
+    """Of a step's question: for which item of its `for_each`."""
+    answer_schema: JsonObject = Field(default={}, exclude_if=lambda value: not value)
+    """What the answer to a step's question has to fit (JSON Schema)."""
 
 
 class QuestionAnswered(Event):
@@ -70,7 +76,10 @@ class QuestionAnswered(Event):
     happened: bool | None = None
     """For a question about an outcome."""
     output: Any = None
+    """What the call has given that the question was about; of a step's question the answer itself, as it was asked for."""
     by: str = ""
+    step_id: StepId | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The step that has asked, and goes on with it; None: the task itself has."""
 
 
 class CancelRequested(Event):

@@ -10,6 +10,7 @@ from pydantic_core import from_json, to_json
 
 from replan.core.events.calls import CallCompleted, CallStarted, OutcomeSettled
 from replan.core.events.known import KINDS, AnyEvent, UnknownEvent
+from replan.core.events.people import QuestionAnswered, QuestionAsked
 from replan.core.events.planning import PlanGenerated, ToolSelectionCompleted
 from replan.core.events.task import TaskSubmitted, TaskWaiting
 from replan.core.types import JsonObject
@@ -64,6 +65,8 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     CallStarted: ("keys_in",),
     CallCompleted: ("of_call",),
     OutcomeSettled: ("at",),
+    QuestionAsked: ("answer_schema",),
+    QuestionAnswered: ("step_id",),
 }
 """Fields that are not stored where there is nothing in them."""
 

@@ -47,6 +47,7 @@ FaultKind = Literal[
     "duplicate",  # another step is making this very call: no call was made
     "undone",  # what its step comes after was taken back since by another task of the family: not made
     "approval",  # a person would have to agree, and nobody can be asked: no call was made
+    "question",  # a person would have to answer, and nobody can be asked
     "internal",  # a fault of Replan
 ]
 NOT_MADE = frozenset(
@@ -374,6 +375,7 @@ def _category(kind: str) -> Category:
             | "cancelled"
             | "crashed"
             | "approval"
+            | "question"
         ):
             return "external_error"
         case "tool" | "output" | "model" | "process_ended" | "unknown_tool":

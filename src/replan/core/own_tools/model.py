@@ -51,11 +51,6 @@ MODEL = ToolSpec(
 )
 
 
-def called_as(tool: ToolSpec, parameters: JsonObject) -> ToolSpec:
-    """The tool with what a call of it with these parameters gives, where that is for the call to say."""
-    return tool.put(output_schema=output_of(parameters)) if tool.asks_model else tool
-
-
 def output_of(parameters: JsonObject) -> JsonObject | None:
     """The schema of what such a call gives; None where it cannot be told before its references are filled in."""
     schema = parameters.get("schema")

@@ -16,7 +16,8 @@ from replan.core.data.validation import faults, quick_check
 from replan.core.following.referred import NOTHING, Followed
 from replan.core.ids import step_id_problem
 from replan.core.limits.policy import PlanLimits
-from replan.core.own_tools.model import called_as, planned_violations
+from replan.core.own_tools.called import called_as
+from replan.core.own_tools.model import planned_violations
 from replan.core.plan.check_parameters import item_violations, masks_written, parameter_violations
 from replan.core.plan.check_references import known_steps, reference_violations
 from replan.core.plan.constant import ConstantCall, constant_call
@@ -220,7 +221,7 @@ class _Check:
             tool = self._found.get(step.tool) or self._tool(step.tool, where, step.step_id)
             if tool is not None and tool.id != step.tool:
                 step = step.model_copy(update={"tool": tool.id})
-            if tool is not None and tool.asks_model:
+            if tool is not None and tool.shaped_by_call:
                 tool = called_as(tool, step.parameters)
             return step, [PlannedCall.of(where, tool, step.parameters, step.repeat, unread=step.unread)]
         if step.parameters or (step.tool and step.tool not in {action.tool for action in step.actions}):
@@ -238,7 +239,7 @@ class _Check:
             tool = self._tool(action.tool, at, step.step_id)
             actions.append(action.model_copy(update={"tool": tool.id}) if tool else action)
             again = action.repeat or step.repeat
-            if tool is not None and tool.asks_model:
+            if tool is not None and tool.shaped_by_call:
                 tool = called_as(tool, action.parameters)
             calls.append(PlannedCall.of(at, tool, action.parameters, again, unread=action.unread))
         return step.model_copy(update={"actions": tuple(actions), "tool": "", "parameters": {}}), calls

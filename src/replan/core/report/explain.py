@@ -34,6 +34,11 @@ def advice_for(category: str) -> str:
 def _advice(fault: Fault) -> str:
     if fault.kind == "approval":
         return "Run it where a person can be asked: --interactive, or Replan(interactive=True)."
+    if fault.kind == "question":
+        return (
+            "Say in the task what its question asks for, or run it where a person can be asked: --interactive, or "
+            "Replan(interactive=True)."
+        )
     if fault.kind == "rejected":
         return "A person rejected the call: describe the task so that it does without it, or approve the call next time."
     if fault.kind == "tool_changed":

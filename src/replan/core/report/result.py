@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, Self, cast
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from typing_extensions import TypeVar
 
 from replan.core.report.failure import FailureReport, reported
@@ -73,7 +73,8 @@ class WaitingFor(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     kind: str
-    """`approval`, `outcome` (did a call take effect), `intervention` (what is needed for the task to go on); or `key` (the model
+    """`approval`, `outcome` (did a call take effect), `intervention` (what is needed for the task to go on), `question` (what a step
+    asks; see `answer_schema`); or `key` (the model
     refuses its key, or `secrets` of the request have to be given again) and `model` (it cannot be reached), where nothing is to be answered, and the task is resumed; `callback`
     (somebody outside uses its token, the `id`), `time` (it goes on by itself, see `until`), `pause` (a person has paused it, and
     resumes it)."""
@@ -95,6 +96,8 @@ class WaitingFor(BaseModel):
     """That item, secrets masked, a large one cut."""
     until: float | None = None
     """Of a time: when, in Unix seconds."""
+    answer_schema: dict[str, Any] = Field(default={}, exclude_if=lambda value: not value)
+    """Of a step's question: what the answer has to fit (JSON Schema)."""
     secrets: tuple[str, ...] = ()
     """Names of what was given with the request and is kept nowhere: the task is resumed with it."""
 
@@ -123,6 +126,8 @@ class TaskResult(BaseModel, Generic[T]):
     """What is missing of a task that succeeded, being done in substance."""
     waiting_for: tuple[WaitingFor, ...] = ()
     """What a waiting task waits for."""
+    ask: tuple[WaitingFor, ...] = ()
+    """What steps have asked (`ask_user`) and nobody has answered: there was nobody to be asked, or it took too long."""
     usage: Usage = Usage()
     steps: tuple[StepResult, ...] = ()
 

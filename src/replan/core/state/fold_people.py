@@ -89,6 +89,8 @@ def _answered(state: State, event: e.QuestionAnswered, ts: float) -> None:
     if question is None or event.question_id in known.answers:
         return
     known.answers[event.question_id] = event
+    if question.kind == "question":
+        return  # it is what its step gives, and no word about the task
     known.hear(Said(question.text, event.answer, event.by))
     if question.kind == "intervention":
         state.impasse = None
@@ -120,7 +122,7 @@ def _is_open(state: State, event: e.TaskWaiting) -> bool:
     known = state.recovery
     if known is not None:
         approvals = {one.approval_id for one in known.open_approvals()}
-        questions = {one.question_id for one in known.open_questions()}
+        questions = {one.question_id for one in state.open_questions()}
         if not (approvals.issuperset(event.approvals) and questions.issuperset(event.questions)):
             return False
     return bool(event.approvals or event.questions or event.callbacks or event.until is not None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from replan.core.words import YES_NO
+
 Word = Literal["", "stop", "done"]
 """`stop`: the task is to end as it is; `done`: it is done, whatever a model thinks. Anything else is an answer."""
 
@@ -25,8 +27,9 @@ class Said(NamedTuple):
 
 
 _OUTCOMES = {
-    **dict.fromkeys(("yes", "y", "true", "it did", "happened"), True),
-    **dict.fromkeys(("no", "n", "false", "it did not", "did not happen"), False),
+    **YES_NO,
+    **dict.fromkeys(("it did", "happened"), True),
+    **dict.fromkeys(("it did not", "did not happen"), False),
     **dict.fromkeys(
         (
             "cannot tell", "can't tell", "can not tell", "nobody can tell", "cannot say", "can't say", "do not know",

@@ -381,6 +381,8 @@ class Ledger:
         entry = self.entries.get(key)
         if entry is None:
             return None
+        if tool.waits == "question":
+            return entry  # what a person has said no effect changes
         if (
             tool.effect == "reads"
             and not tool.asks_model

@@ -271,6 +271,8 @@ def status_of(event: object) -> TaskStatus | None:
         return "evaluating" if event.role == "evaluation" else None
     if isinstance(event, e.TaskResumed):
         return event.status if event.status in _STATUSES else None  # type: ignore[return-value]
+    if isinstance(event, e.QuestionAnswered) and event.step_id is not None:
+        return "executing"
     return _STATUS.get(type(event))
 
 

@@ -601,6 +601,18 @@ class State:
         """The calls that are."""
         return list(filter(self.is_under_way, self._calls.values()))
 
+    def open_questions(self) -> list[e.QuestionAsked]:
+        """What people were asked and have not answered; of steps as long as their calls wait for it."""
+        asked = self.recovery.open_questions() if self.recovery is not None else []
+        return [one for one in asked if one.kind != "question" or self._still_asks(one)]
+
+    def _still_asks(self, question: e.QuestionAsked) -> bool:
+        call = self._calls.get(question.call_key or "")
+        step = self.steps.get(question.step_id or "")
+        wait = self.waits.get(question.call_key or "")
+        asks = wait is not None and wait.token == question.question_id
+        return asks and call is not None and call.status == "running" and step is not None and not step.closed
+
     def running_calls(self) -> list[CallState]:
         """Calls that were started and have no result."""
         return [call for call in self._calls.values() if call.status == "running"]

@@ -11,6 +11,7 @@ from replan.core.references.refs import has_references
 from replan.core.secrets import takes_secrets
 from replan.core.types import JsonObject, ToolSpec
 from replan.core.waits.moments import misread
+from replan.core.waits.questions import question_problems
 
 
 def wait_violations(
@@ -26,6 +27,8 @@ def wait_violations(
             yield f"{where}: give seconds or until, one of the two"
         elif wrong := misread(given):
             yield f"{where}: {wrong}"
+    elif tool.waits == "question":
+        yield from (f"{where}: {wrong}" for wrong in question_problems(given))
     elif tool.waits == "condition":
         yield from _of_condition(resolve, nearest, where, given)
 

@@ -76,7 +76,27 @@ WAIT_FOR_CALLBACK = _spec(
     waits="callback",
     volatile=True,
 )
-BUILT_IN = (WAIT_FOR_TIME, WAIT_FOR_CONDITION, CREATE_CALLBACK, WAIT_FOR_CALLBACK)
+ASK_USER = _spec(
+    "ask_user",
+    "Ask a person what no tool can find out and the result depends on; gives the answer alone. choices, kind or schema say which answers fit.",
+    {
+        "question": {"type": "string", "minLength": 1, "maxLength": 4000},
+        "choices": {
+            "type": "array",
+            "items": {"type": ["string", "number"]},
+            "minItems": 1,
+            "maxItems": 200,
+            "description": "the answer is one of them",
+        },
+        "kind": {"enum": ["text", "number", "yes/no", "date"], "description": "else a text"},
+        "schema": {"type": "object", "description": "JSON Schema of an answer of several fields"},
+        "limit_secs": {**_SECS, "description": "left out: as long as it takes"},
+        "required": ["question"],
+    },
+    waits="question",
+    stable=True,
+)
+BUILT_IN = (WAIT_FOR_TIME, WAIT_FOR_CONDITION, CREATE_CALLBACK, WAIT_FOR_CALLBACK, ASK_USER)
 
 
 def asked(tool: str, parameters: JsonObject) -> Iterator[str]:

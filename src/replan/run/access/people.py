@@ -21,7 +21,7 @@ from replan.run.service.people.answering import open_approval
 from replan.run.service.results import agreed, open_approvals, waiting_for
 from replan.run.service.tasks import Service
 
-ASKED = ("approval", "outcome", "intervention", "key", "model", "process")
+ASKED = ("approval", "outcome", "intervention", "question", "key", "model", "process")
 """What a person has to do something about; a pause is somebody's own doing."""
 LOOKED_AT = 200
 """Tasks of a page: many of them may wait for a time, or for nothing."""

@@ -126,9 +126,11 @@ class ApprovalAnswer(Body):
 
 
 class QuestionAnswer(Body):
-    text: Annotated[str, Field(min_length=1, max_length=100_000)]
+    """In words (`text`); or, to a step's question, as the value itself (`output`)."""
+
+    text: Annotated[str, Field(max_length=100_000)] = ""
     output: Any = None
-    """Of a call of which the answer says that it took effect."""
+    """What a call has given, of which the answer says that it took effect; the answer to a step's question, where that is no text."""
 
 
 class SettleRequest(Body):

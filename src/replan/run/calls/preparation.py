@@ -8,6 +8,7 @@ from replan.beside import beside
 from replan.core.failures.faults import in_doubt
 from replan.core.state.task import Slot, StepState
 from replan.core.types import Fault, JsonObject
+from replan.run.calls.attempts.recorded import recorded
 from replan.run.calls.build import Call, CannotCall, NeedsApproval, prepare
 from replan.run.calls.closing import close_call, unfinished_effect
 from replan.run.calls.outcomes import Parked, crashed_fault, internal_fault
@@ -68,7 +69,8 @@ def prepared_call(
         return Parked(waits.call)
     except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
         return internal_fault(error)
-    if call.tool.waits:
+    answered = call.tool.waits == "question" and known is None and recorded(run, call) is not None
+    if call.tool.waits and not answered:
         if known is not None and known.key == call.key and call.key in state.waits:
             call.attempt = known.attempt  # it goes on waiting
         call.waits = True

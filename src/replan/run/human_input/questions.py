@@ -22,7 +22,9 @@ def ask(run: Run, reason: str, text: str, kind: str, background: str = "") -> No
                 _ask(run, "outcome", question_about(call), call, known_about(run.state, call))
     elif text:
         _ask(run, "intervention", text, background=background)
-    run.record(TaskWaiting(reason=reason, questions=tuple(one.question_id for one in known.open_questions())))
+    run.record(
+        TaskWaiting(reason=reason, questions=tuple(one.question_id for one in run.state.open_questions()))
+    )
 
 
 def _ask(

@@ -11,8 +11,8 @@ from replan.core.again.still_due import told_still_due
 from replan.core.as_meant import plan_as_meant
 from replan.core.evaluation.outcome import standing_of
 from replan.core.following.referred import NOTHING, Followed
+from replan.core.own_tools.called import called_as
 from replan.core.own_tools.listed import own_tools
-from replan.core.own_tools.model import called_as
 from replan.core.plan.check import Checked, Toolbox, check_plan
 from replan.core.plan.proposed import Proposed, proposal_violations
 from replan.core.plan.repeats import marks
@@ -54,8 +54,10 @@ def allowed_tools(run: Run) -> list[ToolSpec]:
         chosen = {tool.tool_id for tool in selection.tools}
         every = [tool for tool in every if tool.id in chosen]
     # a small model is asked in few words, and of few tools
-    small = run.parts.models["planning"].style == "small"
-    return [*every, *([] if small else own_here(run.parts))]
+    if run.parts.models["planning"].style == "small":
+        return every
+    asks = run.state.policy.interactive
+    return [*every, *(tool for tool in own_here(run.parts) if asks or tool.waits != "question")]
 
 
 def own_here(parts: Parts) -> list[ToolSpec]:
@@ -300,14 +302,14 @@ def stand_ins(run: Run) -> dict[tuple[StepId, str | None], ToolSpec | None]:
             one = run.parts.tools.resolve(next(iter(tools))) if len(tools) == 1 else None
             if tools != {planned.tool}:
                 found[name, action] = None if one is None else _as_made(step, action, one)
-            elif one is not None and one.asks_model and step.healing is not None:
+            elif one is not None and one.shaped_by_call and step.healing is not None:
                 found[name, action] = _as_made(step, action, one)  # it may have been asked for something else
     return found
 
 
 def _as_made(step: StepState, action: str | None, tool: ToolSpec) -> ToolSpec | None:
     """The tool with what its calls of this step have given; None where these differ."""
-    if not tool.asks_model:
+    if not tool.shaped_by_call:
         return tool
     made = [called_as(tool, call.parameters) for slot, call in step.calls.items() if slot.action_id == action]
     return made[0] if all(one.output_schema == made[0].output_schema for one in made) else None
@@ -343,7 +345,7 @@ def output_schema(run: Run, step: StepState) -> JsonObject | None:
         return None
     called = {call.tool_id for call in step.calls.values()} or {step.step.tool}
     tool = run.parts.tools.resolve(next(iter(called))) if len(called) == 1 else None
-    if tool is not None and tool.asks_model:
+    if tool is not None and tool.shaped_by_call:
         tool = _as_made(step, None, tool) if step.calls else called_as(tool, step.step.parameters)
     one = tool.output_schema if tool is not None else None
     if step.step.for_each is None:

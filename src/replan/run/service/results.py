@@ -9,7 +9,7 @@ from replan.beside import beside
 from replan.core.calls.site import slot_of
 from replan.core.data.pieces import MANY
 from replan.core.decide import paused_words
-from replan.core.events import ApprovalRequested, TaskCompleted, TaskFailed, TaskWaiting
+from replan.core.events import ApprovalRequested, QuestionAsked, TaskCompleted, TaskFailed, TaskWaiting
 from replan.core.references.paths import PathError, check_path, select
 from replan.core.report.failure import FailureReport, reported
 from replan.core.report.result import CallResult, StepResult, TaskResult, WaitingFor
@@ -44,6 +44,7 @@ async def result_of(state: State, store: ArtifactStore) -> TaskResult:
         failure=None if failure is None else _reported(failure, state),
         shortfall=outcome.shortfall if isinstance(outcome, TaskCompleted) else (),
         waiting_for=waiting_for(state) if state.status == "waiting" else (),
+        ask=_unanswered(state),
         usage=state.usage,
         steps=await beside(_steps, state) if len(state.steps) + state.tool_calls > MANY else _steps(state),
     )
@@ -82,9 +83,33 @@ def waiting_for(state: State) -> tuple[WaitingFor, ...]:
         WaitingFor(
             kind=one.kind, id=one.question_id, text=one.text, background=one.background, step_id=one.step_id
         )
-        for one in known.open_questions()
+        for one in state.open_questions()
+        if one.kind != "question"
     ]
+    questions += [asked(one) for one in state.open_questions() if one.kind == "question"]
     return (*approvals, *questions, *waits)
+
+
+def asked(one: QuestionAsked) -> WaitingFor:
+    """What a step asks a person."""
+    return WaitingFor(
+        kind=one.kind, id=one.question_id, text=one.text, step_id=one.step_id,
+        item=None if one.index is None else one.index + 1, answer_schema=one.answer_schema,
+    )  # fmt: skip
+
+
+def _unanswered(state: State) -> tuple[WaitingFor, ...]:
+    """What steps have asked in vain: nobody could be asked, or nobody has answered in time."""
+    known = state.recovery
+    if known is None or not state.ended:
+        return ()
+    found = []
+    for one in known.questions.values():
+        call = state.latest_try(one.call_key) if one.kind == "question" and one.call_key else None
+        in_vain = call is not None and call.fault is not None and call.fault.kind in ("question", "limit")
+        if in_vain and one.question_id not in known.answers:
+            found.append(asked(one))
+    return tuple(found)
 
 
 def _waits(waiting: TaskWaiting) -> tuple[WaitingFor, ...]:

@@ -391,9 +391,10 @@ class Service:
         output: Any = None,
         by: str = "",
     ) -> QuestionAsked:
-        """Answer a question; None answers the only one that is open. The question that is answered.
+        """Answer a question; None answers the only one that is open, the id of a step the one that it asks. The question that is answered.
 
-        Whether a call took effect is answered yes, no or cannot tell; `output` is then what it gave.
+        Whether a call took effect is answered yes, no or cannot tell; `output` is then what it gave. A step's question is answered
+        with what fits it: in words, or as the value itself in `output`.
         """
         return await answering.answer(self.parts, task_id, text, question_id, output=output, by=by)
 

@@ -70,4 +70,5 @@ class Standstill:
             approvals=tuple(one.approval_id for one in asked),
             until=pending.until if pending is not None else None,
             callbacks=pending.callbacks if pending is not None else (),
+            questions=pending.questions if pending is not None else (),
         )

@@ -1,4 +1,4 @@
-"""What a wait begins with: until when, for which callback; or why it cannot."""
+"""What a wait begins with: until when, for which callback or answer; or why it cannot."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from replan.core.waits.tools import CREATE_CALLBACK, LIMIT_SECS, LONGEST_SECS
 from replan.run.calls.build import Call
 
 
-def begun(call: Call, state: State, now: float) -> WaitStarted:
-    """The fact that it has begun. `ValueError` says what is wrong with its parameters."""
+def begun(call: Call, state: State, now: float, question: str = "") -> WaitStarted:
+    """The fact that it has begun. `ValueError` says what is wrong with its parameters. `question`: the id of the one that it asks."""
     kind, given = call.tool.waits, call.parameters
     token = ""
     until: float | None
@@ -29,13 +29,21 @@ def begun(call: Call, state: State, now: float) -> WaitStarted:
                     f"this task has no callback {token[:100]!r} (it has: {there}); the token is the output of a "
                     f"{CREATE_CALLBACK.id} step"
                 )
-            limit = given.get("limit_secs")
-            until = None if limit is None and call.step.timeout_secs is None else now + _limit(call, limit)
+            until = _until(call, now)
+        case "question":
+            token = question
+            until = _until(call, now)
         case "":
             raise ValueError("it is no tool to wait with")
         case other:
             assert_never(other)
     return WaitStarted(**call.labels(), kind=kind, until=until, token=token)
+
+
+def _until(call: Call, now: float) -> float | None:
+    """When somebody has to have spoken; None: it takes as long as it takes."""
+    limit = call.parameters.get("limit_secs")
+    return None if limit is None and call.step.timeout_secs is None else now + _limit(call, limit)
 
 
 def _limit(call: Call, limit: float | None) -> float:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from replan.beside import beside
 from replan.core.data import schemas
 from replan.core.data.pieces import AT_ONCE, weight
-from replan.core.events import CallCompleted, CallFailed, StepStarted
+from replan.core.events import CallbackReceived, CallCompleted, CallFailed, QuestionAnswered, StepStarted
 from replan.core.references.conditions import holds
 from replan.core.references.paths import PathError
 from replan.core.secrets import reveal_known, without_masks
@@ -26,6 +26,7 @@ from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.session.context import Run
 from replan.run.session.outputs import pack
 from replan.run.session.stops import BudgetReached
+from replan.run.waits.asking import answer_to, ask
 from replan.run.waits.beginning import begun
 
 HOLD_SECS = 1.0
@@ -34,6 +35,10 @@ LAST_READING_SECS = 10.0
 """So long a reading may take beyond the end of its wait, counted from its own start."""
 MOST_FAILURES = 3
 """Readings in a row that fail other than in passing: then the wait has failed. What is waited for may not be there yet."""
+
+
+_SOMEBODY = {"callback": "nobody has used the callback", "question": "nobody has answered"}
+"""Waits for what somebody says, and what is so where nobody has."""
 
 
 class Host(Protocol):
@@ -52,6 +57,7 @@ class Pending(NamedTuple):
     until: float | None
     """When the first of it is due."""
     callbacks: tuple[str, ...]
+    questions: tuple[str, ...]
     reason: str
 
 
@@ -105,7 +111,9 @@ class Waits:
     def _begin(self, call: Call) -> None:
         run = self._run
         try:
-            run.record(begun(call, run.state, run.now()))
+            question = ask(run, call) if call.tool.waits == "question" else ""
+            if question or call.tool.waits != "question":
+                run.record(begun(call, run.state, run.now(), question))
         except ValueError as error:
             wrong = Fault(category="parameter_error", kind="parameter", message=f"{call.tool.id}: {error}")
             run.record(CallFailed(**call.labels(), error=wrong, retry_in_secs=None))
@@ -128,7 +136,7 @@ class Waits:
     def look(self) -> None:
         """Somebody has spoken."""
         for key, one in list(self._parked.items()):
-            if one.call.tool.waits == "callback":
+            if one.call.tool.waits in _SOMEBODY:
                 self._look_at(key)
 
     def soon(self) -> bool:
@@ -144,15 +152,23 @@ class Waits:
         waits = {key: wait for key in self._parked if (wait := state.waits.get(key)) is not None}
         dues = [(when, key) for key, wait in waits.items() if (when := self._when(key, wait)) is not None]
         until = min(dues)[0] if dues else None
-        tokens = tuple(dict.fromkeys(wait.token for wait in waits.values() if wait.token))
-        return Pending(until, tokens, self._words(dues, bool(tokens)))
+        tokens = self._tokens(waits, "callback")
+        questions = self._tokens(waits, "question")
+        for_whom = [
+            *(["somebody outside uses a callback"] if tokens else []),
+            *(["a person has answered"] if questions else []),
+        ]
+        return Pending(until, tokens, questions, self._words(dues, " and ".join(for_whom)))
 
-    def _words(self, dues: list[tuple[float, str]], callback: bool) -> str:
+    def _tokens(self, waits: Mapping[str, Wait], kind: str) -> tuple[str, ...]:
+        found = (wait.token for key, wait in waits.items() if self._parked[key].call.tool.waits == kind)
+        return tuple(dict.fromkeys(filter(None, found)))
+
+    def _words(self, dues: list[tuple[float, str]], for_whom: str) -> str:
         names = list(dict.fromkeys(one.step.step.step_id for one in self._parked.values()))
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        for_whom = "somebody outside uses a callback" if callback else ""
-        by_time = f"{'' if callback else 'until '}{told(min(dues)[0])}" if dues else ""
-        if callback:
+        by_time = f"{'' if for_whom else 'until '}{told(min(dues)[0])}" if dues else ""
+        if for_whom:
             return f"step {shown}: until {for_whom}" + (f", or it is {by_time}" if by_time else "")
         return f"step {shown}: {by_time}"
 
@@ -185,9 +201,8 @@ class Waits:
             self._is_over(step, key)
             return
         wait = state.waits[key]
-        said = state.callbacks.get(wait.token) if wait.token else None
-        if said is not None:
-            self._complete(step, call, said.data)
+        if (said := self._said(call, wait)) is not None:
+            self._complete(step, call, said.data if isinstance(said, CallbackReceived) else said.output)
             return
         when = self._when(key, wait)
         if when is None or key in self._reading:
@@ -199,8 +214,8 @@ class Waits:
         else:
             self._reading.add(key)
             place = Place(self._places)
-            if call.tool.waits == "callback":
-                work = self._runs_out(step, call, _over(wait, "nobody has used the callback"))
+            if call.tool.waits in _SOMEBODY:
+                work = self._runs_out(step, call, _over(wait, _SOMEBODY[call.tool.waits]))
             else:
                 work = self._read(step, call, wait, place)
             self._host.spawn(step, work, place)
@@ -259,7 +274,12 @@ class Waits:
         known, wait = step.calls.get(call.slot), self._run.state.waits[call.key]
         running = known is not None and known.status == "running" and known.key == call.key
         stopping = self._places.closed or self._run.stopping
-        return running and not stopping and wait.token not in self._run.state.callbacks
+        return running and not stopping and self._said(call, wait) is None
+
+    def _said(self, call: Call, wait: Wait) -> CallbackReceived | QuestionAnswered | None:
+        """What somebody has said to it."""
+        state = self._run.state
+        return answer_to(state, wait) if call.tool.waits == "question" else state.callbacks.get(wait.token)
 
     def _lasted(self, call: Call) -> float:
         return round(max(0.0, self._run.now() - self._run.state.waits[call.key].since), 6)

@@ -180,7 +180,8 @@ class Handler:
             answer = _read(ApprovalAnswer, {"reason": text, **data}, "parts.data")
             await self._cases.approve(who.caller, task.task_id, one.waiting_for.id, answer)
         else:
-            reply = _read(QuestionAnswer, {"text": text, **data}, "parts")
+            words = "" if one.waiting_for.kind == "question" and "output" in data else text
+            reply = _read(QuestionAnswer, {"text": words, **data}, "parts")
             await self._cases.answer(who.caller, task.task_id, one.waiting_for.id, reply)
         return task.task_id, task.last_seq
 

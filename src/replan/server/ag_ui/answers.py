@@ -91,6 +91,13 @@ def _same(event: Event, one: ResumeEntry, who: str) -> bool:
         )
     if isinstance(event, QuestionAnswered) and one.status != "cancelled":
         text = read(QuestionAnswer, _payload(one), "resume.payload")
+        if event.step_id is not None:  # a value was said in words or as it is
+            same = (
+                event.output == text.output
+                if text.output is not None
+                else event.answer == storable(text.text)
+            )
+            return event.by == who and same
         return (event.by, event.answer, event.output) == (who, storable(text.text), text.output)
     return False
 

@@ -28,7 +28,7 @@ from ag_ui.core import (
 )
 from pydantic_core import to_json
 
-from replan.core.report.result import TaskResult
+from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.types import JsonObject
 from replan.run.access.views import TaskView, WaitingTask
 
@@ -148,7 +148,7 @@ def _interrupt(waiting: WaitingTask) -> Interrupt:
         id=f"{waiting.task_id}/{one.id}",
         reason=one.kind,
         message=one.text,
-        response_schema=_APPROVAL if approval else _ANSWER if one.id else None,
+        response_schema=_APPROVAL if approval else _answer(one) if one.id else None,
         expires_at=None if until is None else datetime.fromtimestamp(until, UTC).isoformat(),
         metadata={
             "hash": waiting.hash,
@@ -158,6 +158,15 @@ def _interrupt(waiting: WaitingTask) -> Interrupt:
             "parameters": one.parameters,
         },
     )
+
+
+def _answer(one: WaitingFor) -> JsonObject:
+    """What answers a question: words, or the value that a step asks for."""
+    if one.kind != "question":
+        return _ANSWER
+    refers = '"$ref"' in _text(one.answer_schema)  # it is not the same inside another schema
+    either = {"text": {"type": "string"}, "output": {} if refers else one.answer_schema}
+    return {"type": "object", "properties": either, "minProperties": 1}
 
 
 def _text(value: Any) -> str:

@@ -11,8 +11,10 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 
+from replan.core.report.result import WaitingFor
 from replan.core.types import JsonObject
-from replan.core.words import one_line
+from replan.core.waits.questions import right_answer
+from replan.core.words import one_line, text_of
 from replan.errors import ReplanError
 from replan.run.access.callers import Caller
 from replan.run.access.requests import ApprovalAnswer, QuestionAnswer
@@ -27,7 +29,7 @@ _MOST_FORMS = 10
 _MOST_OF_A_TASK = 500
 """Characters of its description."""
 _OUTCOMES = ["yes", "no", "cannot tell"]
-_KINDS = frozenset({"approval", "outcome", "intervention"})
+_KINDS = frozenset({"approval", "outcome", "intervention", "question"})
 
 
 def can_be_asked(ctx: ServerRequestContext[Any, Any]) -> bool:
@@ -52,22 +54,40 @@ def form_of(one: WaitingTask) -> types.ElicitRequestFormParams:
     if waits.background:
         lines.append(f"Background: {_json(waits.background)}")
     lines.append(f"Task: {_json(one.description[:_MOST_OF_A_TASK])}")
-    return types.ElicitRequestFormParams(message="\n".join(lines), requested_schema=_schema(waits.kind))
+    return types.ElicitRequestFormParams(message="\n".join(lines), requested_schema=_schema(waits))
 
 
 def _json(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
-def _schema(kind: str) -> JsonObject:
-    if kind == "approval":
+def _schema(waits: WaitingFor) -> JsonObject:
+    if waits.kind == "approval":
         yes = {"type": "boolean", "title": "Make this call", "description": "No: it is not made."}
         reason = {"type": "string", "title": "Reason", "description": "Of a no: what should be done instead."}
         return {"type": "object", "properties": {"approve": yes, "reason": reason}, "required": ["approve"]}
     said: JsonObject = {"type": "string", "title": "Answer"}
-    if kind == "outcome":
+    if waits.kind == "outcome":
         said["enum"] = _OUTCOMES
+    elif waits.kind == "question":
+        said |= _field(waits.answer_schema)
     return {"type": "object", "properties": {"answer": said}, "required": ["answer"]}
+
+
+def _field(schema: JsonObject) -> JsonObject:
+    """What a form can ask for: a plain value, or a text that is read as what fits."""
+    if isinstance(choices := schema.get("enum"), list):
+        return {"enum": [text_of(one) for one in choices]}
+    if schema.get("type") in _PLAIN:
+        return {name: value for name, value in schema.items() if name in _OF_A_FIELD}
+    return {"description": f"Right is {right_answer(schema)}"}
+
+
+_PLAIN = frozenset({"string", "number", "integer", "boolean"})
+_OF_A_FIELD = frozenset(
+    {"type", "title", "description", "format", "minLength", "maxLength", "minimum", "maximum"}
+)
+"""What a form may say of a field."""
 
 
 class Answers:
@@ -110,9 +130,10 @@ class Answers:
                     "approved": content["approve"], "hash": call, "reason": str(content.get("reason") or "")[:10_000],
                 })  # fmt: skip
                 await uses.approve(caller, task_id, asked_id, answer)
-            elif kind != "approval" and isinstance(content.get("answer"), str) and content["answer"]:
-                words = QuestionAnswer(text=str(content["answer"])[:100_000])
-                await uses.answer(caller, task_id, asked_id, words)
+            elif kind != "approval" and (given := content.get("answer")) not in (None, ""):
+                words = given[:100_000] if isinstance(given, str) else ""
+                answered = QuestionAnswer(text=words, output=None if words else given)
+                await uses.answer(caller, task_id, asked_id, answered)
         except ReplanError:
             pass  # somebody was faster, say: how it stands is told by what waits
 

@@ -215,7 +215,8 @@ OFFERED: dict[str, Offered] = {
         m.Approve, TaskView, "approve", _approve, destructive=True,
     ),
     "answer": Offered(
-        "Hand on a person's answer to a question of a task. Of a call in doubt: yes, no or cannot tell.",
+        "Hand on a person's answer to a question of a task. Of a call in doubt: yes, no or cannot tell; to a step's question what its "
+        "`answer_schema` says, in words (`text`) or as a value (`output`).",
         m.Answer, TaskView, "approve", _answer, destructive=True,
     ),
     "hint": Offered(

@@ -14,7 +14,7 @@ from replan.server.shared import Shared
 
 MOST_ANSWER_BYTES = 65_536
 """Of an answer that a model is shown."""
-_OF_PEOPLE = frozenset({"approval", "outcome", "intervention"})
+_OF_PEOPLE = frozenset({"approval", "outcome", "intervention", "question"})
 
 
 async def outcome_of(here: Shared, caller: Caller, task_id: str) -> Outcome:

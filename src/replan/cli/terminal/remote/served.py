@@ -76,7 +76,7 @@ class Served(Client):
     ) -> None:
         await super().reject(task_id, approval_id, reason)
 
-    async def answer(self, task_id: str, text: str, question_id: str | None = None, output: Any = None, by: str = "") -> None:  # fmt: skip
+    async def answer(self, task_id: str, text: Any, question_id: str | None = None, output: Any = None, by: str = "") -> None:  # fmt: skip
         await super().answer(task_id, text, question_id, output)
 
     async def signal(self, task_id: str, token: str, data: Any = None, by: str = "") -> bool:

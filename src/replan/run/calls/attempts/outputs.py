@@ -7,10 +7,11 @@ from typing import Any
 
 from replan.core.events import CallCompleted
 from replan.core.plain_calls import PlainEnd
-from replan.core.secrets import holds_lost, reveal_known
+from replan.core.secrets import reveal_known
 from replan.core.state.task import Output
 from replan.core.types import JsonObject, ToolSpec, unchecked
 from replan.run.calls.attempts.beginning import Beginning
+from replan.run.calls.attempts.recorded import recorded
 from replan.run.calls.build import Call
 from replan.run.calls.sealing import may_be_sealed
 from replan.run.session.outputs import Packed, Sealed, added_metadata
@@ -56,17 +57,7 @@ class Outputs(Beginning):
 
     def known(self, call: Call) -> Output | None:
         """The recorded output of this very call, if the ledger has it; None if the call has to be made."""
-        entry = self._run.state.reusable(call.key, call.tool, call.step)
-        if entry is None:
-            return None
-        if entry.output.masked and call.tool.effect != "once" and self._is_lost(entry.output):
-            return None  # it may be had again, with what no log keeps
-        return entry.output
-
-    def _is_lost(self, output: Output) -> bool:
-        if output.artifact is not None:
-            return output.artifact.artifact_id not in self._run.kept
-        return holds_lost(output.value)
+        return recorded(self._run, call)
 
     def reuse(self, call: Call, output: Output, value: Any) -> JsonObject:
         """Take the recorded output for this call. `value`: what the output holds, where metadata come from it."""

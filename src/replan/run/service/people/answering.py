@@ -8,16 +8,19 @@ from typing import Any, TypeVar
 from replan.core.calls.site import slot_of
 from replan.core.data.strict_json import storable
 from replan.core.events import ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
+from replan.core.ids import canonical
 from replan.core.state.human_input import NoOutcome, outcome_of
 from replan.core.state.task import State
 from replan.core.types import JsonObject
+from replan.core.waits.questions import answer_problem, read_answer
+from replan.core.words import in_digits
 from replan.errors import AnsweredBefore, InputError, NoSuchPart
 from replan.run.calls.rivals import made_elsewhere
 from replan.run.human_input.edits import edit_of
 from replan.run.human_input.questions import secrets_given
 from replan.run.service.people.interventions import ended
 from replan.run.service.results import open_approvals
-from replan.run.service.submission import json_size
+from replan.run.service.submission import MAX_METADATA_BYTES, json_size
 from replan.run.session.dependencies import Parts
 from replan.run.session.outputs import read_back
 from replan.run.session.pages import folded
@@ -80,24 +83,55 @@ async def approval(
 async def answer(
     parts: Parts, task_id: str, text: str, question_id: str | None, *, output: Any, by: str
 ) -> QuestionAsked:
-    """Answer a question. Whether a call took effect is answered yes, no or cannot tell; `output` is then what it gave."""
-    json_size("output", {"output": output})
-    if not text.strip():
-        raise InputError("the answer is empty: say in words what the question asks for")
+    """Answer a question; `question_id` may be the step whose question it is.
+
+    Whether a call took effect is answered yes, no or cannot tell; `output` is then what it gave. A step's question is answered with
+    a value that fits it: in words, or as it is, in `output`.
+    """
+    size = json_size("output", {"output": output})
     state = await folded(parts.store, task_id)
     asked = open_question(state, question_id)
+    if not text.strip() and (output is None or asked.kind != "question"):
+        raise InputError("the answer is empty: say in words what the question asks for")
+    if asked.kind == "question":
+        event = _typed(asked, text, output, by, size)
+    else:
+        event = _in_words(asked, text, output, by)
+    secrets = secrets_given(state, asked, output, parts.tools)
+    await say_first(parts, state, event, lambda state: open_question(state, asked.question_id), secrets)
+    return asked
+
+
+def _in_words(asked: QuestionAsked, text: str, output: Any, by: str) -> QuestionAnswered:
     try:
         happened = outcome_of(text) if asked.kind == "outcome" else None
     except NoOutcome as error:
         raise InputError(str(error)) from None
     if output is not None and happened is not True:
         raise InputError("an output goes with the answer that the call took effect: yes")
-    event = QuestionAnswered(
+    return QuestionAnswered(
         question_id=asked.question_id, answer=storable(text), happened=happened, output=output, by=by
     )
-    secrets = secrets_given(state, asked, output, parts.tools)
-    await say_first(parts, state, event, lambda state: open_question(state, asked.question_id), secrets)
-    return asked
+
+
+def _typed(asked: QuestionAsked, text: str, output: Any, by: str, size: int) -> QuestionAnswered:
+    """The answer to a step's question, which fits what the step has asked for."""
+    if output is not None and text.strip():
+        raise InputError("the answer is given twice: in words, or as a value in `output`, not both")
+    if max(size, len(text)) > MAX_METADATA_BYTES:
+        raise InputError(
+            f"the answer is too large; at most {in_digits(MAX_METADATA_BYTES)} bytes are allowed"
+        )
+    try:
+        value = read_answer(asked.answer_schema, storable(text)) if output is None else output
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if output is not None and (problem := answer_problem(asked.answer_schema, output)):
+        raise InputError(problem)
+    said = storable(text) if output is None else canonical(output)
+    return QuestionAnswered(
+        question_id=asked.question_id, answer=said, output=value, by=by, step_id=asked.step_id
+    )
 
 
 def open_approval(state: State, approval_id: str | None) -> ApprovalRequested:
@@ -110,13 +144,34 @@ def open_approval(state: State, approval_id: str | None) -> ApprovalRequested:
 
 
 def open_question(state: State, question_id: str | None) -> QuestionAsked:
-    """The same of a question."""
+    """The same of a question, which may be named by the step that has asked it."""
     check_goes_on(state)
-    known = state.recovery
-    if question_id is not None and known is not None and (said := known.answers.get(question_id)) is not None:
-        raise AnsweredBefore(f"question {question_id!r} was answered before by {said.by or 'somebody'}")
-    open_ = {one.question_id: one for one in known.open_questions()} if known is not None else {}
+    open_ = {one.question_id: one for one in state.open_questions()}
+    if question_id is not None and question_id not in open_:
+        _check_not_answered(state, question_id)
+        of_step = {name: one for name, one in open_.items() if one.step_id == question_id}
+        if of_step:
+            return _one_of(of_step, None, state.task_id, "question")
     return _one_of(open_, question_id, state.task_id, "question")
+
+
+def _check_not_answered(state: State, question_id: str) -> None:
+    """`AnsweredBefore` says what has become of a question that is open no more, by its id or by its step's."""
+    known = state.recovery
+    if known is None:
+        return
+    asked = known.questions.get(question_id)
+    of_step = [one for one in known.questions.values() if one.step_id == question_id]
+    if asked is None and of_step and not any(one.question_id not in known.answers for one in of_step):
+        asked = of_step[-1]
+    if asked is None:
+        return
+    if (said := known.answers.get(asked.question_id)) is not None:
+        raise AnsweredBefore(f"question {question_id!r} was answered before by {said.by or 'somebody'}")
+    if asked.kind == "question" and asked.question_id == question_id:
+        raise AnsweredBefore(
+            f"question {question_id!r} is not asked any more: its step waits for no answer now"
+        )
 
 
 def check_goes_on(state: State) -> None:
