@@ -105,3 +105,26 @@ def test_ctrl_c_cancels_and_a_second_one_stops_at_once(home: Path) -> None:
         terminal.wait_for("press Ctrl-C again to stop at once")
         terminal.press_ctrl_c()
         assert terminal.ended() == 130
+
+
+def test_a_steps_question_is_asked_until_its_answer_fits(home: Path) -> None:
+    steps = [
+        {"step_id": "a", "tool": "ask_user", "parameters": {"question": "Which \u001b[31mcolour?", "choices": ["red", "blue"]}},
+        {"step_id": "b", "tool": "ask_user", "dependencies": ["a"], "parameters": {"question": "How many?", "kind": "number"}},
+    ]  # fmt: skip
+    with at_a_terminal(*given(home, *steps), "--interactive", cwd=home) as terminal:
+        terminal.wait_for("colour?")
+        terminal.wait_for("answer (one of red, blue; empty: later): ")
+        terminal.type("green")
+        terminal.wait_for("right is one of red, blue")
+        terminal.wait_for("empty: later): ")
+        terminal.type("Blue")
+        terminal.wait_for("answer (a number, as 12.5; empty: later): ")
+        terminal.type("")
+        assert terminal.ended() == 5
+    assert "replan tasks answer t-1 --question" in terminal.shown
+    wrong = replan("tasks", "answer", "t-1", "many", "--question", "b", "--db", "r.db", cwd=home)
+    assert (wrong.returncode, "right is a number, as 12.5" in wrong.stderr) == (2, True)
+    assert replan("tasks", "answer", "t-1", "3", "--question", "b", "--db", "r.db", cwd=home).returncode == 0
+    done = replan("tasks", "resume", "t-1", "--json", "--db", "r.db", cwd=home)
+    assert json.loads(done.stdout)["final_output"] == 3

@@ -491,3 +491,32 @@ def test_what_is_sent_of_a_conversation_is_what_is_sent_of_a_watch() -> None:
 
 def test_fields_of_a_request_are_what_it_sets() -> None:
     assert set(fields(task())) == {"task_description", "options"}
+
+
+async def test_a_steps_question_is_told_with_its_schema_and_answered_on_the_same_stream(there: Grpc) -> None:
+    asks = plan(step("a", "ask_user", parameters={"question": "How many?", "kind": "number"}))
+    talk = Talk(there)
+    await talk.say(execute=execute(asks))
+    opened = await talk.hear("opened")
+    one = await talk.hear("waiting")
+    assert (one.waiting_for.kind, one.waiting_for.text) == ("question", "How many?")
+    assert json.loads(one.waiting_for.answer_schema_json) == {"type": "number"}
+    await talk.say(id="1", answer=pb.AnswerQuestionRequest(question_id="a", text="many"))
+    refused = await talk.hear("refused")
+    assert refused.code == grpc.StatusCode.INVALID_ARGUMENT.value[0]
+    assert "right is a number, as 12.5" in refused.message
+    await talk.say(id="2", answer=pb.AnswerQuestionRequest(question_id=one.waiting_for.id, output_json="2.5"))
+    assert (await talk.hear("done")).id == "2"
+    await talk.rest()
+    result = await there.call("GetResult", task_id=opened.task_id)
+    assert json.loads(result.final_output_json) == 2.5
+
+
+async def test_what_nobody_could_be_asked_stands_in_the_result(there: Grpc) -> None:
+    asks = plan(step("a", "ask_user", parameters={"question": "How many?", "kind": "number"}))
+    wanted = task(asks)
+    wanted.options.interactive = False
+    task_id = (await there.call("SubmitTask", **fields(wanted))).task_id
+    result = await there.call("GetResult", task_id=task_id, wait_secs=SECS)
+    assert not result.is_success
+    assert [(one.text, one.step_id) for one in result.ask] == [("How many?", "a")]

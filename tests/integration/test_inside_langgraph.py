@@ -449,3 +449,26 @@ async def test_a_refused_key_is_an_interrupt_after_which_the_task_goes_on(tmp_pa
         done = await graph.ainvoke(Command(resume="go on"), THREAD)
     assert done["result"] == "sent"
     assert sent == ["Ann"]
+
+
+async def test_a_steps_question_is_an_interrupt_whose_value_is_the_answer(tmp_path: Path) -> None:
+    party = {"type": "object", "properties": {"guests": {"type": "integer"}}, "required": ["guests"]}
+
+    def submit(state: Any) -> dict[str, Any]:
+        steps = [
+            {"step_id": "a", "tool": "ask_user", "parameters": {"question": "How many?", "schema": party}},
+            {"step_id": "b", "tool": "ask_user", "parameters": {"question": "Sure?", "kind": "yes/no"}, "dependencies": ["a"]},
+        ]  # fmt: skip
+        return {"plan": {"steps": steps}, "evaluation": "steps"}
+
+    async with Replan(db=tmp_path / "r.db", interactive=True) as replan:
+        app = _graph(langgraph_node(replan, submit=submit), InMemorySaver())
+        state = await app.ainvoke({"task": "send"}, THREAD)
+        asked = state["__interrupt__"][0].value
+        assert (asked["kind"], asked["text"], asked["answer_schema"]) == ("question", "How many?", party)
+        state = await app.ainvoke(Command(resume={"guests": "many"}), THREAD)
+        assert "right is JSON that fits" in state["__interrupt__"][0].value["problem"]
+        state = await app.ainvoke(Command(resume={"guests": 3}), THREAD)
+        assert state["__interrupt__"][0].value["text"] == "Sure?"
+        state = await app.ainvoke(Command(resume=True), THREAD)
+    assert state["result"] is True

@@ -328,7 +328,8 @@ def test_a_plan_that_asks_for_nothing_costs_nothing(beside: Any) -> None:
         ({"steps": [], "ask_first": True, "question": QUESTION}, 1),
         ({"steps": [], "ask_first": "yes", "questions": [QUESTION]}, 1),
         ({"steps": [], "ask_first": True, "reasoning": QUESTION}, 1),
-        ({"name": "ask_user", "arguments": {"question": QUESTION}}, 2),
+        ({"name": "ask_user", "arguments": {"question": QUESTION}}, 1),  # a plan: its step asks
+        ({"name": "ask_person", "arguments": {"question": QUESTION}}, 2),
         (plan(step("a", "ask_person", parameters={"to": "bob", "text": QUESTION})), 2),
         ({"steps": [], "status": "needs_clarification", "details": QUESTION}, 2),
     ],

@@ -335,3 +335,29 @@ async def test_the_program_of_the_how_to_runs(tmp_path: Path, capsys: pytest.Cap
         text = program.replace("http://127.0.0.1:8080", here.url)
         await asyncio.to_thread(exec, compile(text, "a2a.md", "exec"), {"__name__": "of_the_page"})
     assert "It is warm." in capsys.readouterr().out
+
+
+async def test_a_steps_question_is_input_required_and_a_message_answers_it(tmp_path: Path) -> None:
+    ask = step("a", "ask_user", question="How many?", kind="number")
+    why = step("b", "ask_user", question="Why?")
+    async with (
+        service_here(tmp_path, tools=TOOLS, a2a=True) as here,
+        await asking(here, streaming=False) as agent,
+    ):
+        (first,) = await all_of(agent.send_message(message("m1", ask, why)))
+        task_id = first.task.id
+        waits = {one["text"]: one for one in plain(first.task.status.message.parts[1])["waiting"]}
+        assert waits["How many?"]["answer_schema"] == {"type": "number"}
+        number, reason = waits["How many?"]["id"], waits["Why?"]["id"]
+        wrong = {"id": number, "output": "many"}
+        with pytest.raises(types.InvalidParamsError, match="right is a number"):
+            await all_of(agent.send_message(message("m2", task_id=task_id, data=wrong)))
+        (second,) = await all_of(
+            agent.send_message(message("m3", task_id=task_id, data={"id": number, "output": 3}))
+        )
+        assert second.task.status.state == ASKED
+        (third,) = await all_of(
+            agent.send_message(message("m4", task_id=task_id, data={"id": reason, "text": "it rains"}))
+        )
+    assert third.task.status.state == DONE
+    assert plain(third.task.artifacts[0].parts[0]) == {"a": 3, "b": "it rains"}

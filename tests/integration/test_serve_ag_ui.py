@@ -243,3 +243,26 @@ async def test_what_is_no_run_is_told_and_who_is_not_known_begins_none(tmp_path:
 async def test_it_is_not_there_unless_it_is_wanted(tmp_path: Path) -> None:
     async with service_here(tmp_path) as here, httpx2.AsyncClient(trust_env=False) as http:
         assert (await http.post(f"{here.url}/ag-ui", json=run_of("run-1"))).status_code == 404
+
+
+async def test_a_steps_question_interrupts_the_run_with_the_schema_of_its_answer(tmp_path: Path) -> None:
+    ask = step("a", "ask_user", question="Which?", choices=["red", "blue"])
+    async with service_here(tmp_path, tools=TOOLS, ag_ui=True) as here:
+        first = await told(here, run_of("run-1", ask))
+        (interrupt,) = first[-1].outcome.interrupts
+        assert (interrupt.reason, interrupt.message) == ("question", "Which?")
+        assert interrupt.response_schema["properties"]["output"] == {"enum": ["red", "blue"]}
+
+        def said(run_id: str, **payload: Any) -> dict[str, Any]:
+            entry = {"interruptId": interrupt.id, "status": "resolved", "payload": payload}
+            return run_of(run_id, resume=[entry])
+
+        async with httpx2.AsyncClient(base_url=here.url, timeout=30.0, trust_env=False) as http:
+            wrong = await http.post("/ag-ui", json=said("run-2", text="green"))
+        assert wrong.status_code == 422
+        assert "right is one of red, blue" in wrong.text
+        done = await told(here, said("run-3", output="blue"))
+        again = await told(here, said("run-3", output="blue"))
+    for events in (done, again):
+        assert events[-1].outcome.type == "success"
+        assert events[-1].result["final_output"] == "blue"
