@@ -22,13 +22,14 @@ class NoneAnswered(ModelUnavailable):
     """All that stand in for one another have failed. `retry_after`: in so many seconds one of them may be asked again.
 
     `is_being_tried`: none was asked, and somebody else is finding out whether one is there again. `is_left_alone`: none was asked, and
-    one of them may be soon. `is_busy`: all say "later".
+    one of them may be soon. `is_busy`: all say "later". `back_in`: in so many seconds one of them wants to be asked, as it has said itself.
     """
 
     retry_after: float | None = None
     is_being_tried = False
     is_left_alone = False
     is_busy = False
+    back_in: float | None = None
 
 
 class Place:
@@ -133,6 +134,7 @@ async def ask_first(
     codes: set[int] = set()
     refused: set[bool] = set()
     waits: list[float] = []
+    back: list[float] = []
     later: set[bool] = set()
     unread = request.unread
     for place in order:
@@ -168,7 +170,9 @@ async def ask_first(
             refused.add(error.refused)
             reasons.append(str(error))
             if error.transient:
-                waits.append(getattr(error, "retry_after", None) or 0.0)
+                secs: float | None = getattr(error, "retry_after", None)
+                waits.append(secs or 0.0)
+                back += [secs] if secs else []
             if request.watcher is not None and not last:
                 request.watcher.tell(f"{model.name} does not answer, another is asked: {error}")
         else:
@@ -191,6 +195,7 @@ async def ask_first(
     text = reasons[0] if len(reasons) == 1 else "no model answered:\n" + "\n".join(f"- {r}" for r in reasons)
     none = NoneAnswered(text, transient=transient, setup=codes == {2}, refused=refused == {True})
     none.retry_after = min(waits, default=0.0) or None
+    none.back_in = min(back, default=None)
     none.is_busy = later == {True}
     none.is_being_tried = not codes and any(place.breaker.is_probing for place in order)
     none.is_left_alone = not codes and none.retry_after is not None

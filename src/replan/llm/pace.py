@@ -10,14 +10,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from replan.core.failures.asked_waits import for_all
+from replan.llm.limits import Waiting, do_not_count
 
 WINDOW_SECS = 60.0
 TAKEN_SECS = 1.0
@@ -58,9 +56,11 @@ class Pace:
             found = self._gates.setdefault(loop, Gate())
         return found
 
-    def leave_alone(self, secs: float) -> None:
-        """The provider has asked one of us for it: it is meant for all, within bounds."""
+    def leave_alone(self, secs: float, *, asked: bool = True) -> None:
+        """It is meant for all, within bounds. `asked`: the provider has told one of us so; else it is our own guess."""
         self.left_alone_until = max(self.left_alone_until, _now() + for_all(secs))
+        if asked:
+            self.gate.is_left_alone(for_all(secs))
 
     def alone_for(self) -> float:
         """Seconds until it may be asked again; 0: it may."""
@@ -130,7 +130,7 @@ class Gate:
         self._refused_at = 0.0
         self._width: int | None = None
         self._undecided = 0
-        self._waiting: list[tuple[int, asyncio.Future[None], _Waiting]] = []
+        self._waiting: list[tuple[int, asyncio.Future[None], Waiting]] = []
         self._tickets = count()
 
     def ticket(self) -> int:
@@ -145,7 +145,7 @@ class Gate:
         """Wait until it is one's turn. The wait is none of the request's own time, as long as others get their answers."""
         if self._width is not None:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiting, (ticket, turn, _Waiting()))
+            heapq.heappush(self._waiting, (ticket, turn, Waiting()))
             self._let_in()
             try:
                 await turn
@@ -160,6 +160,11 @@ class Gate:
         else:
             self._undecided += 1
         return Entry(_now())
+
+    def is_left_alone(self, secs: float) -> None:
+        """Nobody goes for so long: that is none of the time of those who wait."""
+        for _, _, waiting in self._waiting:
+            waiting.excuse(secs)
 
     def sent(self, entry: Entry) -> None:
         """It goes out now."""
@@ -207,19 +212,6 @@ class Gate:
                 self._undecided += 1
 
 
-class _Waiting:
-    """The time limits of one that waits at the gate."""
-
-    def __init__(self) -> None:
-        self._scopes = _LIMITED.get()
-        self._counted = _now()
-
-    def others_go_on(self) -> None:
-        """What was waited so far counts for nothing: the endpoint is there."""
-        waited, self._counted = _now() - self._counted, _now()
-        _move(self._scopes, waited)
-
-
 def _now() -> float:
     return asyncio.get_running_loop().time()
 
@@ -233,26 +225,3 @@ def pace_of(place: str, model: str, key: str | None, limit: Limit | None) -> Pac
     if (found := _PACES.get(named)) is None:
         found = _PACES[named] = Pace(limit)
     return found
-
-
-_LIMITED: ContextVar[tuple[asyncio.Timeout, ...]] = ContextVar("limited", default=())
-
-
-@contextmanager
-def limited(scope: asyncio.Timeout) -> Iterator[None]:
-    """`with`: waits for a turn inside do not count in this time limit."""
-    token = _LIMITED.set((*_LIMITED.get(), scope))
-    try:
-        yield
-    finally:
-        _LIMITED.reset(token)
-
-
-def do_not_count(secs: float) -> None:
-    _move(_LIMITED.get(), secs)
-
-
-def _move(scopes: tuple[asyncio.Timeout, ...], secs: float) -> None:
-    for scope in scopes:
-        if not scope.expired() and (when := scope.when()) is not None:
-            scope.reschedule(when + secs)

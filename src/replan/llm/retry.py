@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import time
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
@@ -12,7 +13,8 @@ from replan.core.limits.prices import FREE, Price
 from replan.core.words import in_digits
 from replan.errors import ModelUnavailable
 from replan.llm.faults import EndpointError
-from replan.llm.pace import Pace, limited
+from replan.llm.limits import Limited, excuse, limited
+from replan.llm.pace import Pace
 from replan.llm.relay import Relay
 from replan.ports import Model, ModelReply, ModelRequest, Priced
 
@@ -21,16 +23,27 @@ _TOLD_SECS = 1.0
 """Who waits longer is told why."""
 _SPREAD, _MOST_SPREAD_SECS = 0.25, 5.0
 """So much longer than it was asked for a wait is at most, by chance."""
+_LATEST = 253_402_300_799
+"""The last second of the year 9999."""
 _MOST_WAITED_SECS = 600.0
 """For an endpoint that says "later" to everybody, where there is no time limit."""
 
 
-def _too_long(error: ModelUnavailable, wait: float, limit: float | None) -> ModelUnavailable:
-    """What the endpoint said, and how long it asks to be left alone if that is longer than may be waited."""
+def _too_long(
+    error: ModelUnavailable, wait: float, limit: float | None, left: float | None
+) -> ModelUnavailable:
+    """What the endpoint said, and how long it asks to be left alone if that is longer than may be waited. `left`: of a task's time."""
     if not isinstance(error, EndpointError) or error.retry_after is None:
         return error
+    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(min(time.time() + wait, _LATEST)))
+    if left is None:
+        text = f"in {wait:.0f} s, and the time limit here is {in_digits(limit)} s"
+    elif wait >= left:
+        text = f"in {wait:.0f} s, at {when}, and the task's time is over in {max(left, 0.0):.0f} s"
+    else:
+        text = f"in {wait:.0f} s, at {when}: so long no task waits for it"
     said = EndpointError(
-        f"{error}; it asks to be asked again in {wait:.0f} s, and the time limit here is {in_digits(limit)} s", transient=True,
+        f"{error}; it asks to be asked again {text}", transient=True,
         status=error.status, code=error.code, retry_after=error.retry_after, lost=error.lost,
     )  # fmt: skip
     said.in_stream = error.in_stream
@@ -49,8 +62,21 @@ def _left_alone(name: str, secs: float) -> EndpointError:
     return _unasked(f"{name} has asked to be left alone for {in_digits(math.ceil(secs))} s more", secs)
 
 
+def _time_of(request: ModelRequest) -> float | None:
+    """When whoever asks has no time any more, by the loop's clock; None: nobody has said."""
+    if request.watcher is None:
+        return None
+    left: float = request.watcher.time_left()
+    return asyncio.get_running_loop().time() + left
+
+
 def _is_busy(error: ModelUnavailable) -> bool:
     return bool(getattr(error, "is_busy", False))
+
+
+def _back_in(error: ModelUnavailable) -> float | None:
+    """In so many seconds one of those that stand in for one another wants to be asked, whatever is wrong with the others."""
+    return getattr(error, "back_in", None)
 
 
 def _was_not_asked(error: ModelUnavailable) -> bool:
@@ -61,8 +87,9 @@ def _was_not_asked(error: ModelUnavailable) -> bool:
 class _Waits:
     """The waits of one question, which end with its time: as long as nobody else gets an answer there, either."""
 
-    def __init__(self, pace: Pace, limit: float | None, scope: asyncio.Timeout) -> None:
+    def __init__(self, pace: Pace, limit: float | None, scope: asyncio.Timeout, own: Limited) -> None:
         self._pace = pace
+        self._own = own
         self._limit = limit
         self._scope = scope
         self._clock = asyncio.get_running_loop().time
@@ -77,20 +104,35 @@ class _Waits:
 
     def leave_alone(self, secs: float) -> None:
         self._own_until = self._clock() + secs
-        self._pace.leave_alone(secs)
+        self._pace.leave_alone(secs, asked=False)  # if it was, whoever was told has said so
 
-    def begin(self, secs: float) -> None:
+    def begin(self, secs: float, error: ModelUnavailable) -> None:
         self._over = max(self._pace.left_alone_until, self._own_until)
-        self._waited += secs
+        if self._may_wait(secs, error):
+            excuse(secs)
+        else:
+            self._waited += secs
+
+    def queue(self) -> None:
+        """It has to be waited for others: what of that the endpoint has asked for is none of one's own time."""
+        if (secs := self._pace.alone_for()) > 0:
+            excuse(secs)
+
+    def _may_wait(self, secs: float, error: ModelUnavailable) -> bool:
+        asked = getattr(error, "retry_after", None) is not None or _back_in(error) is not None
+        return asked and not _was_not_asked(error) and self._own.may_wait(secs)
 
     def check(self, secs: float, error: ModelUnavailable) -> None:
         """Raise what is wrong where a wait would only run into the limit."""
         if self._passed != self._pace.gate.passed:
             self._passed, self._waited = self._pace.gate.passed, 0.0
+            self._own.somebody_is_there()
+        if self._may_wait(secs, error):
+            return
         deadline = self._scope.when()
         most = _MOST_WAITED_SECS if self._limit is None else self._limit
         if (deadline is not None and self._clock() + secs >= deadline) or self._waited + secs > most:
-            raise _too_long(error, secs, most)
+            raise _too_long(error, secs, most, self._own.time_left())
 
 
 class RetryingModel:
@@ -131,10 +173,10 @@ class RetryingModel:
         clock = asyncio.get_running_loop().time
         try:
             async with asyncio.timeout_at(None if limit is None else clock() + limit) as scope:
-                with limited(scope):
+                with limited(scope, _time_of(request)) as own:
                     relay = None if on_text is None else Relay(on_text)
                     attempt = 0
-                    waits = _Waits(pace, limit, scope)
+                    waits = _Waits(pace, limit, scope, own)
                     while True:
                         if relay is not None:
                             relay.begin()
@@ -143,6 +185,7 @@ class RetryingModel:
                             if not self.max_retries:
                                 raise held
                             waits.check(pace.alone_for(), held)
+                            waits.queue()
                         entry = await gate.enter(ticket)
                         busy = answered = False
                         try:
@@ -163,11 +206,14 @@ class RetryingModel:
                                 attempt -= (
                                     1  # "later" is no failure; and where nobody was asked there was no try
                                 )
-                            if not error.transient or not self.max_retries or attempt > self.max_retries:
+                            back_in: float | None = None
+                            if not error.transient or not self.max_retries:
+                                raise
+                            if attempt > self.max_retries and (back_in := _back_in(error)) is None:
                                 raise
                         finally:
                             gate.left(entry, answered=answered, busy=busy)
-                        wait = self._wait(gate.refused if busy else max(attempt, 1), last)
+                        wait = back_in or self._wait(gate.refused if busy else max(attempt, 1), last)
                         waits.check(wait, last)
                         if busy:
                             waits.leave_alone(wait)  # at the gate, in one's turn
@@ -192,7 +238,7 @@ class RetryingModel:
     async def _wait_for(
         self, secs: float, request: ModelRequest, why: ModelUnavailable, waits: _Waits
     ) -> None:
-        waits.begin(secs)
+        waits.begin(secs, why)
         if _is_busy(why) or getattr(why, "retry_after", None) is not None:
             # Not all that were told the same at once: other processes have heard it, too.
             secs += min(secs * _SPREAD, _MOST_SPREAD_SECS) * self._rand()

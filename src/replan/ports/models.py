@@ -35,6 +35,10 @@ class Watcher(Protocol):
         """So many tokens of that answer have come, by estimate. Raises what forbids more."""
         ...
 
+    def time_left(self) -> float:
+        """Seconds until whoever asks has no time any more; infinite where nothing limits it."""
+        ...
+
     def used(self, usage: Usage) -> None:
         """What a request has used whose answer is no answer."""
         ...

@@ -8,7 +8,8 @@ import pytest
 
 from replan.errors import ModelUnavailable
 from replan.llm.faults import EndpointError
-from replan.llm.pace import Limit, Pace, limited, pace_of
+from replan.llm.limits import limited
+from replan.llm.pace import Limit, Pace, pace_of
 from replan.llm.retry import RetryingModel
 from replan.ports import ModelReply, ModelRequest
 from replan.testing import ScriptedModel, virtual_time

@@ -148,7 +148,7 @@ class Drive(Deciding):
         timer, loop = None, asyncio.get_running_loop()
         self._begin()
         if (budget := run.state.policy.budget.task_timeout_secs) is not None:
-            self.deadline = loop.time() + budget - run.state.active_secs
+            self.deadline = run.deadline = loop.time() + budget - run.state.active_secs
         self.late = self.deadline is not None and loop.time() >= self.deadline
         if self.deadline is not None:
             timer = loop.call_at(self.deadline, self._time_is_up)

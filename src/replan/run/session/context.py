@@ -106,6 +106,7 @@ class Run:
         "broken",
         "claim",
         "closed",
+        "deadline",
         "family",
         "hear",
         "heard",
@@ -138,6 +139,8 @@ class Run:
         self.large = False
         """Its log, or the plan that came with it, is not gone through in the event loop."""
         self.closed = False
+        self.deadline: float | None = None
+        """When the task's own time is over, by the loop's clock."""
         self.family: Any = None
         """What was read of the other tasks of its family, where it has one."""
         self.hear: Callable[[], Awaitable[None]] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -90,6 +91,11 @@ class Asking:
             self._note()
             if limit := exceeded(self._run.state.policy.budget, self._used_with_this(int(tokens * _SURE))):
                 raise BudgetReached(limit)
+
+    def time_left(self) -> float:
+        """Of the task's own time."""
+        deadline = self._run.deadline
+        return math.inf if deadline is None else deadline - asyncio.get_running_loop().time()
 
     def used(self, usage: Usage) -> None:
         """What was used for nothing; the request itself is counted when the next one goes out."""
