@@ -14,7 +14,6 @@ from replan.core.data.lead_ins import is_call_of_answer
 from replan.core.limits.prices import Price
 from replan.core.types import Usage
 from replan.llm.ladder import Mode, Way
-from replan.llm.structured import prompted_instructions
 from replan.ports import ModelRequest
 
 if TYPE_CHECKING:
@@ -201,3 +200,13 @@ def listed_price(library: LibraryModel) -> Price | None:
         return Price(input=of(RequestUsage(input_tokens=1_000)), output=of(RequestUsage(output_tokens=1_000)))
     except (LookupError, ValueError, AssertionError):
         return None
+
+
+def prompted_instructions(request: ModelRequest) -> str:
+    """The instructions with the schema in words, for endpoints that take it in no other way."""
+    schema = json.dumps(request.json_schema, ensure_ascii=False, separators=(",", ":"))
+    return (
+        f"{request.instructions}\n\n"
+        f'Answer with one JSON object and nothing else: no code fence, no words around it. It follows the JSON Schema "{request.schema_name}":\n'
+        f"{schema}"
+    )
