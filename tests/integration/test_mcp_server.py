@@ -21,7 +21,7 @@ from run_tasks import plan, step
 
 from replan.core.types import JsonObject
 from replan.errors import ToolCallError
-from replan.run.access.callers import Caller
+from replan.run.access.callers import LOCAL, Caller
 from replan.run.access.requests import ApprovalAnswer
 from replan.server.mcp.catalogue import FOR_PEOPLE, OFFERED
 from replan.server.mcp.outcomes import MOST_ANSWER_BYTES
@@ -42,6 +42,18 @@ def wanted(steps: JsonObject = PLAIN, **more: Any) -> JsonObject:
 
 async def resolved(there: Mcp, task_id: str) -> list[Any]:
     return [one.event for one in await there.there.replan.history(task_id) if one.type == "approval_resolved"]
+
+
+async def test_a_task_that_was_run_is_told_also_where_a_key_has_taken_too_little_of_large_answers(
+    tmp_path: Path,
+) -> None:
+    async with offering(tmp_path) as there:
+        there.here.turns.untaken(LOCAL, 300 * 2**20)
+        done = await there.call("run_task", **wanted())
+        for name in ("get_step", "get_output"):
+            told = await there.refused(name, task_id=done["task_id"], step_id="a")
+            assert "not taken yet" in told, name
+    assert done["is_success"]
 
 
 # ── what is offered ──

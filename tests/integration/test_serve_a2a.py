@@ -91,10 +91,13 @@ async def test_a_message_is_a_task_whose_result_is_an_artifact_and_sent_again_it
             (again,) = await all_of(agent.send_message(message("m1", step("a", "weather", city="Rome"))))
             read = await agent.get_task(types.GetTaskRequest(id=answer.task.id))
             listed = await agent.list_tasks(types.ListTasksRequest(status=DONE, include_artifacts=True))
+            (short,) = (await agent.list_tasks(types.ListTasksRequest(status=DONE))).tasks
         assert len(await here.replan.tasks()) == 1
     task = answer.task
     assert task.status.state == DONE
     assert plain(task.artifacts[0].parts[0]) == {"city": "Rome", "degrees": 30}
+    assert listed.tasks[0].artifacts == task.artifacts
+    assert (short.id, short.status.state, list(short.artifacts)) == (task.id, DONE, [])
     assert (again.task.id, read.id, [one.id for one in listed.tasks]) == (task.id, task.id, [task.id])
     assert task.history[0].parts[0].text == "A task of another agent"
     assert task.context_id == "m1"

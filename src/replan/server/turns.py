@@ -41,9 +41,13 @@ class Turns:
         self._bytes_of_tenants: Counter[str] = Counter()
 
     @contextlib.contextmanager
-    def turn(self, caller: Caller) -> Iterator[Turn]:
-        """For one answer: it is one's turn from `begin` on, to the end of that."""
-        turn = Turn(self, _key_of(caller))
+    def turn(self, caller: Caller, *, patient: bool = False) -> Iterator[Turn]:
+        """For one answer: it is one's turn from `begin` on, to the end of that.
+
+        `patient`: it is waited for as long as it takes. For what tells of something that was done: who is told "too many" instead does
+        it again.
+        """
+        turn = Turn(self, _key_of(caller), patient=patient)
         try:
             yield turn
         finally:
@@ -82,15 +86,16 @@ class Turns:
                     retry_after=_RETRY_AFTER_SECS,
                 )
 
-    async def begin(self, key: _Key) -> None:
-        self._check(key, 1)
+    async def begin(self, key: _Key, *, patient: bool = False) -> None:
+        if not patient:
+            self._check(key, 1)
         if self._free(key):
             self._now[key] += 1
             return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, deque()).append(turn)
         try:
-            async with asyncio.timeout(self._most_secs):
+            async with asyncio.timeout(None if patient else self._most_secs):
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():  # it was given just now
@@ -98,12 +103,14 @@ class Turns:
             else:
                 self._give_up(key, turn)
             if isinstance(error, TimeoutError):
-                words = (
-                    f"large answers are made {MOST_OF_A_KEY} at a time for one key or token, and those before this one "
-                    f"took more than {in_digits(self._most_secs)} s: ask for fewer side by side"
-                )
-                raise TooMany(words, retry_after=_RETRY_AFTER_SECS) from None
+                raise TooMany(self._too_long(key), retry_after=_RETRY_AFTER_SECS) from None
             raise
+
+    def _too_long(self, key: _Key) -> str:
+        took = f"those before this one took more than {in_digits(self._most_secs)} s"
+        if self._now[key] >= MOST_OF_A_KEY:
+            return f"large answers are made {MOST_OF_A_KEY} at a time for one key or token, and {took}: ask for fewer side by side"
+        return f"large answers are made {MOST_AT_ONCE} at a time here, and {took}: come back later"
 
     def _free(self, key: _Key) -> bool:
         return self._now.total() < MOST_AT_ONCE and self._now[key] < MOST_OF_A_KEY
@@ -140,14 +147,15 @@ class Turns:
 class Turn:
     """Of one answer."""
 
-    def __init__(self, turns: Turns, key: _Key) -> None:
+    def __init__(self, turns: Turns, key: _Key, *, patient: bool) -> None:
         self._turns = turns
         self._key = key
+        self._patient = patient
         self._begun = False
 
     async def begin(self) -> None:
-        """Wait until it is one's turn. `TooMany` where that takes too long, or the key has too much that is not taken."""
-        await self._turns.begin(self._key)
+        """Wait until it is one's turn. `TooMany` where that takes too long, or the key has too much that is not taken, unless it is patient."""
+        await self._turns.begin(self._key, patient=self._patient)
         self._begun = True
 
     def end(self) -> None:

@@ -61,6 +61,24 @@ async def test_one_whose_turn_does_not_come_is_told_so() -> None:
         await now.begin()
 
 
+async def test_one_who_waits_for_others_is_told_so_and_one_who_is_patient_waits_on() -> None:
+    turns = Turns(most_secs=0.01)
+    callers = [LOCAL._replace(key_id=str(number)) for number in range(MOST_AT_ONCE)]
+    held = [turns.turn(one) for one in callers]
+    for one in held:
+        await one.__enter__().begin()
+    with turns.turn(ONE) as late, pytest.raises(TooMany, match="4 at a time here") as told:
+        await late.begin()
+    assert "side by side" not in str(told.value)
+    turns.untaken(ONE, 2**40)
+    with turns.turn(ONE, patient=True) as patient:
+        waiting = asyncio.create_task(patient.begin())
+        await asyncio.sleep(0.03)
+        assert not waiting.done()
+        held[0].__exit__(None, None, None)
+        await waiting
+
+
 async def test_what_is_made_and_not_taken_is_bounded_by_key() -> None:
     turns = Turns(most_bytes=1_000)
     taken = turns.untaken(ONE, 5_000)  # one it may have, however large

@@ -30,6 +30,8 @@ M = TypeVar("M", bound=BaseModel)
 WHO = "replan.who"
 """Where a call's context has who calls."""
 _MOST_LISTED = 100
+_MOST_WITH_RESULTS = 10
+"""They may be large, and are in one answer."""
 
 
 class Who(NamedTuple):
@@ -62,7 +64,7 @@ class Handler:
                             self._here, who.caller, who.credentials, task_id, after
                         ):
                             pass
-            return await self._shown(who.reads, task_id)
+            return await self._shown(who.reads, task_id, patient=True)
 
     async def on_message_send_stream(self, params: Any, context: Any) -> AsyncIterator[Any]:
         who: Who = context.state[WHO]
@@ -88,7 +90,8 @@ class Handler:
 
     async def on_list_tasks(self, params: Any, context: Any) -> Any:
         who: Who = context.state[WHO]
-        size = min(params.page_size or 50, _MOST_LISTED)
+        results = params.include_artifacts
+        size = min(params.page_size or 50, _MOST_WITH_RESULTS if results else _MOST_LISTED)
         with m.as_a2a():
             page = await self._cases.tasks(
                 who.caller,
@@ -97,7 +100,6 @@ class Handler:
                 cursor=params.page_token or None,
                 limit=size,
             )
-            results = params.include_artifacts
             tasks = [await self._shown(who.caller, row.task_id, results=results) for row in page.items]
         return ListTasksResponse(
             tasks=tasks, next_page_token=page.next_cursor or "", page_size=size, total_size=len(tasks)
@@ -112,7 +114,7 @@ class Handler:
                     self._here, who.caller, who.credentials, task.task_id, task.last_seq
                 ):
                     pass
-            return await self._shown(who.reads, task.task_id)
+            return await self._shown(who.reads, task.task_id, patient=True)
 
     # ── what there is none of ──
 
@@ -187,7 +189,7 @@ class Handler:
 
     async def _updates(self, who: Who, task_id: str, after: int) -> AsyncIterator[Any]:
         first = await self._cases.task(who.reads, task_id)
-        yield await self._shown(who.reads, task_id)
+        yield await self._shown(who.reads, task_id, patient=True)
         if stands(first) and first.last_seq <= after:
             return
         context_id, story = _context(first), Story()
@@ -197,15 +199,19 @@ class Handler:
                     message = m.said(task_id, context_id, str(event["seq"]), m.part_of(told[2]))
                     status = m.status_of(m.WORKING, event["ts"], message)
                     yield TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=status)
-        last = await self._shown(who.reads, task_id)
+        last = await self._shown(who.reads, task_id, patient=True)
         for artifact in last.artifacts:
             yield TaskArtifactUpdateEvent(
                 task_id=task_id, context_id=context_id, artifact=artifact, last_chunk=True
             )
         yield TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=last.status)
 
-    async def _shown(self, caller: Caller, task_id: str, *, results: bool = True) -> Any:
-        """A task with what it waits for, or what came of it. `results`: those of success, too, which may be large."""
+    async def _shown(
+        self, caller: Caller, task_id: str, *, results: bool = True, patient: bool = False
+    ) -> Any:
+        """A task with what it waits for, or what came of it. `results`: those of success, too, which may be large. `patient`: this very
+        call has begun it, or has gone on with it.
+        """
         task = await self._cases.task(caller, task_id)
         context_id = _context(task)
         request = m.said(
@@ -213,7 +219,7 @@ class Handler:
         )
         message, artifacts = None, []
         if task.status in ENDED and (results or task.status != "succeeded"):
-            with self._here.turns.turn(caller) as turn:
+            with self._here.turns.turn(caller, patient=patient) as turn:
                 result = await self._cases.result(caller, task.task_id, begin=turn.begin)
                 if result.is_success:
                     artifacts.append(await _artifact(result))

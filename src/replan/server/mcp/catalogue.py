@@ -95,13 +95,17 @@ async def _tasks(here: Shared, caller: Caller, given: m.ListTasks) -> Page[TaskR
 
 
 async def _step(here: Shared, caller: Caller, given: m.OfStep) -> StepView:
-    return await here.use_cases.step(caller, given.task_id, given.step_id)
+    with here.turns.turn(caller) as turn:
+        await turn.begin()
+        return await here.use_cases.step(caller, given.task_id, given.step_id)
 
 
 async def _output(here: Shared, caller: Caller, given: m.ReadOutput) -> OutputPiece:
-    return await here.use_cases.output(
-        caller, given.task_id, given.step_id, item=given.item, offset=given.offset
-    )
+    with here.turns.turn(caller) as turn:
+        await turn.begin()
+        return await here.use_cases.output(
+            caller, given.task_id, given.step_id, item=given.item, offset=given.offset
+        )
 
 
 async def _events(here: Shared, caller: Caller, given: m.ReadEvents) -> m.Events:

@@ -29,7 +29,7 @@ async def outcome_of(here: Shared, caller: Caller, task_id: str) -> Outcome:
             **stands, "ended": False, "is_success": False, "waiting": tuple(waiting), "waiting_for": others,
             "next": _next(here, task, waiting),
         })  # fmt: skip
-    with here.turns.turn(caller) as turn:
+    with here.turns.turn(caller, patient=True) as turn:
         result = await here.use_cases.result(caller, task_id, begin=turn.begin)
         answer, cut = _shown(result.final_output)
     then = [cut] if cut else []
