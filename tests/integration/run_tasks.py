@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from replan.core.events import TERMINAL, Record
 from replan.core.limits.policy import Budget, Policy
@@ -12,7 +12,7 @@ from replan.core.report.result import TaskResult
 from replan.core.state.fold import fold
 from replan.core.state.task import State
 from replan.core.tools.rules import ToolRules
-from replan.core.types import JsonObject
+from replan.core.types import JsonObject, Role
 from replan.engine.local import LocalEngine
 from replan.ports import Clock, Model, Store, ToolSource
 from replan.run.service.submission import Submission
@@ -30,7 +30,7 @@ from replan.testing import (
 from replan.tools.catalog.catalog import Catalog
 from replan.tools.catalog.own_tools import WithOwnTools
 
-ROLES = ("selection", "planning", "reflection", "evaluation")
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 def step(step_id: str, tool: str = "", *needs: str, **more: Any) -> JsonObject:

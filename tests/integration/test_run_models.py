@@ -11,7 +11,7 @@ import pytest
 from run_tasks import FakeTool, Ran, bench, plan, step, verdict
 
 from replan.core.limits.policy import Policy
-from replan.core.waits.tools import BUILT_IN
+from replan.core.own_tools.listed import OWN
 from replan.errors import ModelUnavailable, PlanInvalid
 from replan.run.service.submission import Submission
 from replan.testing import ScriptedModel, virtual_time
@@ -103,14 +103,14 @@ def test_a_tool_that_was_not_selected_cannot_be_planned_where_no_plan_may_be_cor
     assert ran.source.calls == []
 
 
-WAITS = {tool.name for tool in BUILT_IN}
+OWN_NAMES = {tool.name for tool in OWN}
 
 
 def offered(ran: Any) -> list[list[str]]:
     """The tools that each planner was shown, but those that every plan may wait with."""
     asked = [one.turns[0].text for one in ran.model.requests if one.schema_name == "execution_plan"]
     shown = [re.findall(r"^tool: (\w+)$", text, re.MULTILINE) for text in asked]
-    return [[name for name in names if name not in WAITS] for names in shown]
+    return [[name for name in names if name not in OWN_NAMES] for names in shown]
 
 
 def test_a_tool_that_a_planner_names_and_that_was_not_selected_is_selected() -> None:

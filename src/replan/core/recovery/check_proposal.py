@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from replan.core.calls.names import bases
 from replan.core.data import schemas
 from replan.core.failures.faults import DONE_ALREADY
+from replan.core.own_tools.called import called_as
+from replan.core.own_tools.model import schema_fault
 from replan.core.recovery.check_doubt import of_doubt
 from replan.core.recovery.failed import Failed, not_values
 from replan.core.recovery.substitutes import EFFECT_WORDS
@@ -82,7 +84,13 @@ def _of_parameters(data: JsonObject, failed: Failed) -> Iterator[str]:
         if strange:
             yield f"{tool.id!r} has no parameter {', '.join(map(repr, strange))}; it has: {', '.join(known)}"
             return
-    yield from _of_call(tool, {**failed.parameters, **data}, failed)
+    merged = {**failed.parameters, **data}
+    yield from _of_call(tool, merged, failed)
+    if tool.asks_model and isinstance(schema := data.get("schema"), dict):
+        if problem := schema_fault(schema):
+            yield f"schema: {problem}"
+        else:
+            yield from _of_references(called_as(tool, merged), failed)
 
 
 def _of_tool(data: JsonObject, failed: Failed) -> Iterator[str]:

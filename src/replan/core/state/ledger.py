@@ -244,6 +244,10 @@ class Ledger:
         )
         return 1 + max(chain(self._done(base), places), default=0)
 
+    def first_done(self, base: str) -> int | None:
+        """The lowest number of this call that has succeeded."""
+        return min(self._done(base), default=None)
+
     def is_done(self, base: str) -> bool:
         """True if this call has succeeded, however often."""
         return call_key(base, 1) in self.entries or bool(self._done(base))

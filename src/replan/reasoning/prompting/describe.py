@@ -63,7 +63,9 @@ def _entry(tool: ToolSpec, each: int) -> str:
     lines.append(
         f"parameters: {shorten(_json(_trimmed(inline(tool.parameters))), max(each, _MOST_OF_SHAPE))}"
     )
-    if tool.output_schema is not None:
+    if tool.asks_model:
+        lines.append("output: a text, or what its `schema` says")
+    elif tool.output_schema is not None:
         lines.append(f"output: {shorten(shape(inline(tool.output_schema)), max(each, _MOST_OF_SHAPE))}")
         if fields := _described_fields(inline(tool.output_schema)):
             lines.append(f"output fields: {shorten(fields, max(each, 1_000))}")

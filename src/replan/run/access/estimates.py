@@ -42,10 +42,12 @@ class Estimates:
             return None
         return len(value) if isinstance(value, list) else None
 
-    def calls_of(self, step: Step) -> int:
-        """At least so many."""
-        items = self.items_of(step)
-        return (1 if items is None else items) * len(tools_of(step))
+    def calls_of(self, step: Step, *, models_only: bool = False) -> int:
+        """At least so many. `models_only`: those that ask a model."""
+        items, tools = self.items_of(step), tools_of(step)
+        if models_only:
+            tools = [name for name in tools if (tool := self._parts.tools.resolve(name)) and tool.asks_model]
+        return (1 if items is None else items) * len(tools)
 
     def secs_of(self, step: Step) -> float | None:
         """The half of the tool's calls took no longer; None where one was never made. Actions are made side by side."""

@@ -15,6 +15,8 @@ from replan.run.access.views import Preview
 from replan.run.service.submission import Submission
 from replan.run.session.dependencies import Parts
 
+STEP_TOKENS = Usage(input_tokens=1_500, output_tokens=300)
+"""About what a step of a plan takes that asks a model; more where its input is large."""
 JUDGE_TOKENS = Usage(input_tokens=3_000, output_tokens=400)
 """About what the judgement of a small task takes; more where outputs are large."""
 
@@ -38,15 +40,16 @@ def _preview(planned: State, wanted: Submission, parts: Parts) -> Preview:
         if any(needs_approval(policy, step, tool) for tool in tools):
             approvals.append(str(step.step_id))
     judged = policy.evaluation == "model"
+    asked = sum(estimates.calls_of(step, models_only=True) for step in plan.steps)
     return Preview(
         plan=plan.model_dump(mode="json"),
         effects=tuple(effects),
         approvals=tuple(approvals),
         tool_calls=sum(map(estimates.calls_of, plan.steps)),
         open_items=tuple(str(step.step_id) for step in plan.steps if estimates.items_of(step) is None),
-        model_calls=planned.usage.llm_calls + judged,
+        model_calls=planned.usage.llm_calls + asked + judged,
         estimated_secs=estimates.whole_secs(plan),
-        estimated_cost_usd=_cost(planned.usage, parts, judged=judged),
+        estimated_cost_usd=_cost(planned.usage, parts, asked=asked, judged=judged),
         critical_path=tuple(estimates.path(plan)),
         usage=planned.usage,
     )
@@ -56,16 +59,19 @@ def _known(step: Step, tools: Tools) -> list[ToolSpec]:
     return [tool for name in tools_of(step) if (tool := tools.resolve(name)) is not None]
 
 
-def _cost(planning: Usage, parts: Parts, *, judged: bool) -> float | None:
-    """Of the models alone: planned as it was planned now, and judged once. None where somebody's price is not known."""
-    if not planning.llm_calls and not judged:
-        return 0.0
+def _cost(planning: Usage, parts: Parts, *, asked: int, judged: bool) -> float | None:
+    """Of the models alone: planned as it was planned now, asked by steps, and judged once. None where somebody's price is not known."""
     cost = planning.cost_usd
     if planning.llm_calls and not cost:
         price = _price(parts, "planning")
         if price is None:
             return None
         cost = price.of(planning)
+    if asked:
+        price = _price(parts, "step")
+        if price is None:
+            return None
+        cost += asked * price.of(STEP_TOKENS)
     if judged:
         price = _price(parts, "evaluation")
         if price is None:

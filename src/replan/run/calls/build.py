@@ -149,9 +149,15 @@ def prepare(
     had = None if changed or tool.effect == "reads" else stand_in(step, slot, {base, *names})
     if had is not None:
         return _answered(step, slot, tools.resolve(had.tool_id) or tool, had)
-    number = occurrence(
-        state, base, place, lambda: one_of_several(base, parameters), repeatable=tool.effect == "repeatable"
-    )
+    number = state.ledger.first_done(base) if tool.asks_model else None  # wherever it stands in the plan
+    if number is None:
+        number = occurrence(
+            state,
+            base,
+            place,
+            lambda: one_of_several(base, parameters),
+            repeatable=tool.effect == "repeatable",
+        )
     if step.meant > 1 and tool.effect == "once":
         number = standing(step, slot, base, number, state, tools.resolve)
     if not changed and state.recovery is not None:

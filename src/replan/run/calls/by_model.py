@@ -9,6 +9,7 @@ from typing import Any
 
 from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE, weight
+from replan.core.data.preview import holds_binary
 from replan.core.own_tools.model import schema_fault, too_large
 from replan.core.types import JsonObject, Role
 from replan.errors import AnswerInvalid, ModelUnavailable, ReplanError, ToolCallError
@@ -59,7 +60,7 @@ async def _asked(run: Run, talk: RoleTalk, request: ToolCall) -> Any:
         raise ToolCallError(f"schema: {problem}", kind="parameter")
     material = given.get("input")
     text = await beside(_as_text, material) if weight(material, AT_ONCE) > AT_ONCE else _as_text(material)
-    if text is not None and (problem := too_large(text)):
+    if text is not None and (problem := too_large(text) or _no_text(text)):
         raise ToolCallError(problem, kind="parameter")
     try:
         return await answer_step(
@@ -79,6 +80,13 @@ async def _asked(run: Run, talk: RoleTalk, request: ToolCall) -> Any:
     except ModelUnavailable as error:
         kind = "unavailable" if error.transient else "model"
         raise ToolCallError(f"the model cannot be asked: {error}", kind=kind, happened="no") from error
+
+
+def _no_text(text: str) -> str:
+    """Why nobody can read it; empty if somebody can."""
+    if not holds_binary(b'"' + text.encode(errors="replace")):
+        return ""
+    return "the input holds bytes (an image, a document, an archive), and a model reads texts here: refer to what a tool has read out of them"
 
 
 def _as_text(material: Any) -> str | None:

@@ -227,7 +227,10 @@ def _reads_anew(run: Run, steps: Sequence[Step]) -> bool:
     acted = run.state.ledger.any_deeds
     named = (one.tool for step in steps for one in (step.actions or (step,)))
     tools = (run.parts.tools.resolve(name) for name in named if name)
-    return any(tool is not None and tool.effect == "reads" and (tool.volatile or acted) for tool in tools)
+    return any(
+        tool is not None and tool.effect == "reads" and not tool.asks_model and (tool.volatile or acted)
+        for tool in tools
+    )
 
 
 def _acts_again(run: Run, steps: Sequence[Step]) -> bool:
