@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from test_run_recovery import READS, overall, reflection
 
 from replan.core.tools.rules import ToolRule, ToolRules
 from replan.core.types import Verifier
-from replan.testing import virtual_time
+from replan.ports import ModelReply, ModelRequest
+from replan.testing import ScriptedModel, virtual_time
 
 NAMED: dict[str, Any] = {
     "effect": "once",
@@ -223,3 +225,46 @@ def test_a_call_that_was_made_and_taken_back_there_is_not_taken_for_done_by_a_ne
     assert fork.result.failure is not None
     assert fork.result.failure.kind != "outcome_unknown"
     assert desk.done == [("write", "ann"), ("pay", "bob"), ("refund", "bob")]
+
+
+@pytest.mark.parametrize("listed", [False, True], ids=["alone", "of a list"])
+def test_a_kill_right_after_it_was_known_to_be_had_and_not_to_stand_makes_nothing_of_it(
+    *, listed: bool
+) -> None:
+    """Killed while the failure is thought about: whoever goes on knows that it does not stand for its step."""
+    desk = Desk()
+    first = BOTH
+    if listed:
+        pays = step("p", "pay", for_each=["bob"], parameters={"to": "${item}"})
+        first = plan(step("w", "write", parameters={"to": "ann"}), pays)
+
+    class Hanging(ScriptedModel):
+        hangs = False
+
+        async def ask(
+            self, request: ModelRequest, on_text: Callable[[str], None] | None = None
+        ) -> ModelReply:
+            if self.hangs and request.schema_name == "step_reflection":
+                await asyncio.sleep(10_000)
+            return await super().ask(request, on_text)
+
+    async def main() -> tuple[Ran, Ran]:
+        model = Hanging(answers(first, AGAIN, AGAIN))
+        made = await bench(desk.tools(), model=model)
+        ran = (await made.run()).check()
+        fork = await forked(made, ran.result.task_id, at=at_of(ran, "call_started", tool_id="pay"))
+        model.hangs = True
+        driving = asyncio.create_task(made.service.drive(fork))
+        await asyncio.sleep(30)
+        driving.cancel()
+        await asyncio.gather(driving, return_exceptions=True)
+        cut = await made.ran(fork)
+        model.hangs = False
+        return cut, (await made.drive(fork)).check()
+
+    cut, fork = virtual_time(main())
+    assert [one.happened for one in cut.events("outcome_settled", tool_id="pay")] == [True]
+    assert not cut.events("step_failed", step_id="p")
+    assert not fork.events("step_completed", step_id="p")
+    assert "which is no part of this task" in fork.events("step_failed", step_id="p")[0].error.message
+    assert desk.done == [("write", "ann"), ("pay", "bob"), ("bill", "bob")]

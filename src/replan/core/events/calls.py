@@ -93,3 +93,5 @@ class OutcomeSettled(OfCall):
     """The digest of the record that shows it: it settles no other call."""
     at: float | None = Field(default=None, exclude_if=lambda value: value is None)
     """When it took effect, where another task of the family has had it."""
+    refused: str = Field(default="", exclude_if=lambda value: not value)
+    """Why it does not stand for its step, though it happened; empty if it does."""

@@ -64,7 +64,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     PlanGenerated: ("scene", "workflow"),
     CallStarted: ("keys_in",),
     CallCompleted: ("of_call",),
-    OutcomeSettled: ("at",),
+    OutcomeSettled: ("at", "refused"),
     QuestionAsked: ("answer_schema",),
     QuestionAnswered: ("step_id",),
 }

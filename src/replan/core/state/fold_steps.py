@@ -218,6 +218,7 @@ def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
             call.ended = event.at
         _succeeded(state, call, _output_of(state, event))
         call.settled = state.any_settled = True
+        call.refused = event.refused
     else:
         call.status = "failed"
         if (tried := state.tries_elsewhere.get(call.key)) is not None:
@@ -309,6 +310,8 @@ def _one_by_one(state: State, plain: PlainStart | PlainEnd, ts: float) -> None:
 def _step_failed(state: State, event: e.StepFailed, ts: float) -> None:
     if step := state.steps.get(event.step_id):
         _close(state, step, "failed", ts)
+        for call in step.calls.values():
+            call.refused = ""  # it has failed of that
         looked_at(state, event.step_id)
         step.fault = event.error
         if event.error.kind == "approval":

@@ -75,6 +75,8 @@ class CallState:
     """Recovery has put it in place of what the plan has."""
     settled: bool = False
     """Its answer was lost, and it was found out afterwards that it has succeeded."""
+    refused: str = ""
+    """Why that does not stand for its step, which is yet to fail of it."""
     of_task: str = ""
     """The task of the family that has made it: it was not made here."""
     of_call: str = ""

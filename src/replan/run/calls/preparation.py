@@ -38,6 +38,8 @@ def prepared_call(
         return known.fault or crashed_fault()
     if known is not None and known.status == "failed" and known.fault is not None:
         return known.fault
+    if known is not None and known.refused:
+        return Fault(category="decomposition_error", kind="repeated", message=known.refused)
     if known is not None and known.output is not None:
         # Done before a crash, and done it stays, whatever its references would give by now.
         return added_metadata(run.parts.tools.resolve(known.tool_id), loaded.value_of(known.output))

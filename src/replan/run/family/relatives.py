@@ -114,6 +114,8 @@ async def known_elsewhere(run: Run, key: str) -> Theirs | None:
     wait = FIRST_LOOK_SECS
     while (taken := await run.parts.store.take(run.claim, key)).task_id != run.task_id:
         found = await _look(run, taken.task_id, key)
+        if found.became == "done" and found.of_call:  # something else stands for it there: nobody has made it
+            found = found._replace(became="not made")
         if found.became != "under way":
             return found._replace(of_try=try_of(taken))
         with run.pausing():

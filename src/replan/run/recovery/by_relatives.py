@@ -24,12 +24,14 @@ async def settle(run: Run, call: CallState, tool: ToolSpec) -> Settled | None:
     undone = await relatives.undone_since(run, call.key)
     output, value, stored = await relatives.copied(run, found)
     given = Packed(output.value, output.artifact, None, output.files, stored)
-    record_settled(run, call, happened=True, given=given, by=found.named, at=found.at)
+    text = ""
     if undone:  # it is had, and does not stand for the step
         text = (
             f"{found.named} has made this very call, and something else was done about the same since, by {undone}, which is no part of "
             "this task: leave it out if what was done counts, or set `repeat: true` with its `repeat_reason`"
         )
+    record_settled(run, call, happened=True, given=given, by=found.named, at=found.at, refused=text)
+    if text:
         return Fault(category="decomposition_error", kind="repeated", message=text)
     return added_metadata(tool, value)
 

@@ -34,8 +34,9 @@ def record_settled(
     given: Packed | None = None,
     record: str = "",
     at: float | None = None,
+    refused: str = "",
 ) -> None:
-    """Record what became of the call."""
+    """Record what became of the call. `refused`: why it does not stand for its step, though it happened."""
     kept = given.artifact if given is not None else None
     run.record(
         OutcomeSettled(
@@ -43,7 +44,7 @@ def record_settled(
             attempt=call.attempt, tool_id=call.tool_id, happened=happened, by=by, record=record,
             output=given.value if given is not None and kept is None else None, artifact=kept,
             files=given.files if given is not None else (),
-            masked=given is not None and given.masked, at=at,
+            masked=given is not None and given.masked, at=at, refused=refused,
         ),
         artifacts=given.new if given is not None else (),
     )  # fmt: skip
