@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from counting import MORE, calls_in
 from replan.core import events as e
 from replan.core.again.foreign import Foreign, Writers
-from replan.core.again.had import Had, effects_of, is_of_one_thing, may_make, subject_of
+from replan.core.again.had import Had, are_of_two, effects_of, is_of_one_thing, may_make, subject_of
 from replan.core.again.in_family import Family
 from replan.core.events import AnyEvent
 from replan.core.ids import base_of
@@ -72,23 +72,38 @@ class Plain:
         return {int(one.call.key.rpartition(".")[2]) for one in made if base_of(one.call.key) == base}
 
     def why_not(self, step: StepState, made: Had) -> tuple[str, Had] | None:
-        came = [Had("me", call) for call in self.before(step)]
-        for one in came:
-            if self.at(one) > made.call.started and not self.was_so(one, made):
+        waited = [Had("me", call) for call in self.waited_for(step)]
+        gone = [Had("me", call) for call in self.of_gone()]
+        for one in (*waited, *gone):
+            beside = one in gone and self.beside(self.made_by(one.call.key) or one, made)
+            if self.at(one) > made.call.started and not (beside or self.was_so(one, made)):
                 return "before", one
-        for then in came:
+        for then in (*waited, *gone):
             for one in self.own_of_others(made):
+                if one.call.key == made.call.key:
+                    continue
                 within = self.at(then) <= one.call.started and one.ended <= made.call.started
-                if within and self.changes(one, then):
+                if within and self.changes(one, then) and not (then in gone and self.beside(one, made)):
                     return "after", one
         found = self.undone(made)
         return None if found is None else ("since", found)
 
-    def before(self, step: StepState) -> Iterator[CallState]:
+    def waited_for(self, step: StepState) -> Iterator[CallState]:
         names = [name for name in self.mine.graph().upstream(step.step.step_id) if name in self.mine.steps]
         calls = [call for name in names for call in self.mine.steps[name].calls.values()]
-        calls += [call for one in self.mine.left_out for call in one.every_call()]
         return (call for call in calls if call.effect != "reads" and call.status == "succeeded")
+
+    def of_gone(self) -> Iterator[CallState]:
+        calls = [call for one in self.mine.left_out for call in one.every_call()]
+        return (call for call in calls if call.effect != "reads" and call.status == "succeeded")
+
+    def beside(self, one: Had, made: Had) -> bool:
+        names = {one.call.step_id, made.call.step_id}
+        there = self.others.get(one.task_id)
+        if there is None or one.task_id != made.task_id or not all(name in there.steps for name in names):
+            return are_of_two(one, made, TOOLS.get)
+        waits = [there.graph().upstream(name) for name in names]
+        return len(names) > 1 and not any(name in upstream for name in names for upstream in waits)
 
     def at(self, one: Had) -> float:
         if (maker := self.made_by(one.call.key)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,9 @@ from replan.core.state.progress import CallState
 from replan.core.state.task import State
 from replan.core.types import Step, ToolSpec
 from replan.core.walk import scalars
+
+_NUMBER = re.compile(r"/?-?[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
+"""As a text, or as it would be the name of a file."""
 
 
 @dataclass(slots=True)
@@ -112,7 +116,10 @@ def is_of_one_thing(
     if one.call.tool_id == made.call.tool_id and one.call.effect == "once":
         if is_of_one_subject(one, made, resolve, is_used):
             return True
-    elif one.deed.may_have_changed(made.deed):
+    elif one.deed.may_have_changed(made.deed) and not (
+        are_of_two(one, made, resolve)
+        or (_share_numbers_alone(one, made) and _are_told_apart(one, made, resolve))
+    ):
         return True
     return one.call.tool_id != made.call.tool_id and not one.deed.things.named.isdisjoint(made.given)
 
@@ -129,6 +136,32 @@ def is_of_one_subject(
     if first is None:
         return is_used()
     return bool(one.call.parameters.get(first) == made.call.parameters.get(first))
+
+
+def are_of_two(one: Had, other: Had, resolve: Callable[[str], ToolSpec | None]) -> bool:
+    """True if both are effects of one tool, or of tools that do the same, and about two things: payments to two people."""
+    tool = resolve(one.call.tool_id)
+    alike = one.call.tool_id == other.call.tool_id or (
+        tool is not None and other.call.tool_id in tool.counterparts
+    )
+    return alike and _are_told_apart(one, other, resolve)
+
+
+def _are_told_apart(one: Had, other: Had, resolve: Callable[[str], ToolSpec | None]) -> bool:
+    """True if one parameter, by its name, says of both what they are about, and says something else of each: two recipients."""
+    name = subject_of(one, resolve)
+    if name is None or name != subject_of(other, resolve):
+        return False
+    mine, theirs = one.call.parameters.get(name), other.call.parameters.get(name)
+    return mine is not None and theirs is not None and not things_of({"": mine}).meet(things_of({"": theirs}))
+
+
+def _share_numbers_alone(one: Had, other: Had) -> bool:
+    """True if nothing but numbers is named by both: an amount, a quantity."""
+    mine, theirs = one.deed.things, other.deed.things
+    if not (mine.named.isdisjoint(theirs.within) and mine.within.isdisjoint(theirs.named)):
+        return False
+    return all(_NUMBER.fullmatch(text) for text in mine.named & theirs.named)
 
 
 def subject_of(made: Had, resolve: Callable[[str], ToolSpec | None]) -> str | None:

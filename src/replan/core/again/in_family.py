@@ -7,11 +7,12 @@ had since, or something was done about it since that is no part of this task: it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import islice
 
 from replan.core.again.foreign import Foreign, Writers
 from replan.core.again.had import (
     Had,
+    are_of_two,
     effects_of,
     is_of_one_thing,
     is_written_so,
@@ -108,18 +109,29 @@ class Family:
         self._used, self._here = {}, key
         what = f"task {made.task_id!r} has made this call"
         end = "or set `repeat: true` with its `repeat_reason`"
-        came = [Had(self.mine.task_id, call) for call in self._before(step)]
-        for one in came:
+        waited = [Had(self.mine.task_id, call) for call in self._waited_for(step)]
+        gone = [Had(self.mine.task_id, call) for call in self._of_gone()]
+        for one in waited:
             if self._at(one) > made.call.started and not self._was_so(one, made):
                 return (
                     f"{what}, before {one.told}, which this step waits for: leave it out if what was done counts, do not let it wait for "
                     f"that, {end}"
                 )
+        for one in gone:
+            if self._at(one) > made.call.started and not (
+                self._stands_beside(one, made) or self._was_so(one, made)
+            ):
+                return f"{what}, before {one.told} of an earlier plan here: leave it out if what was done counts, {end}"
+        came = [*((one, False) for one in waited), *((one, True) for one in gone)]
         others = (one for one in self._ended_by(made.call.started) if one.call.key != made.call.key)
         between = [one for one in others if came and not self._is_mine(one, made)]
-        for then in came if between else ():
+        for then, is_gone in came if between else ():
             since = self._at(then)
-            after = (one for one in between if since <= one.call.started)
+            after = (
+                one
+                for one in between
+                if since <= one.call.started and not (is_gone and self._are_beside(one, made))
+            )
             if (found := next((one for one in after if self._changes(one, then)), None)) is not None:
                 return (
                     f"{what}, after {found.told} of {_of(found, made)} had changed what {then.told} did: leave it out if what was done "
@@ -158,13 +170,36 @@ class Family:
 
     # ── what this task comes after ──
 
-    def _before(self, step: StepState) -> Iterator[CallState]:
-        """The effects that come before the step: of the steps that it waits for, and of those that the plan has no more."""
-        gone = (call for one in self.mine.left_out for call in one.every_call())
-        return chain(self._waited_for(step), filter(_is_had, gone))
+    def _of_gone(self) -> Iterator[CallState]:
+        """The effects of the steps that the plan has no more: they came before all that it has."""
+        return (call for one in self.mine.left_out for call in one.every_call() if _is_had(call))
+
+    def _stands_beside(self, one: Had, made: Had) -> bool:
+        """True if an effect that was had here is another task's, too, and stands beside the made one there: it is no part of how things stood here
+        that the made one did not find."""
+        maker = self.maker(one.call.effect_key)
+        return are_of_two(one, made, self.resolve) if maker is None else self._are_beside(maker, made)
+
+    def _are_beside(self, one: Had, made: Had) -> bool:
+        """True if nothing in what others have done makes one of these effects come after the other: they are of two items of a list, of steps
+        that do not wait for each other, or of two plans and about two things."""
+        mine, theirs = one.call, made.call
+        state = self.others.get(one.task_id)
+        if (
+            state is not None
+            and one.task_id == made.task_id
+            and {mine.step_id, theirs.step_id} <= state.steps.keys()
+        ):
+            if mine.step_id == theirs.step_id:
+                return mine.slot.item != theirs.slot.item
+            upstream = state.graph().upstream
+            return mine.step_id not in upstream(theirs.step_id) and theirs.step_id not in upstream(
+                mine.step_id
+            )
+        return are_of_two(one, made, self.resolve)
 
     def _waited_for(self, step: StepState) -> Iterator[CallState]:
-        """Those of the steps that it waits for alone."""
+        """The effects of the steps that it waits for."""
         steps = self.mine.steps
         waited = (steps[name] for name in self.mine.graph().upstream(step.step.step_id) if name in steps)
         return (call for one in waited for call in one.calls.values() if _is_had(call))
