@@ -63,6 +63,64 @@ def test_a_step_may_say_until_when_its_tool_is_asked_again() -> None:
     assert ran.outputs()["ready"] == {"status": "done", "readings": 3, "job": "7"}
 
 
+NEEDED = step("needed", "needed")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "${output.status == 'done'}",
+        "not output.status == 'running'",
+        "output.readings >= ${needed.output.count}",
+    ],
+)
+@pytest.mark.parametrize("how", ["until", "wait"])
+def test_its_condition_is_read_as_any_other_and_may_refer_to_other_steps(how: str, condition: str) -> None:
+    asked = {"until": condition} if how == "until" else {}
+    ready = step("ready", "job", parameters={"job": "7"}, **asked)
+    if how == "wait":
+        ready = step("ready", "wait_for_condition", parameters=until_done(condition=condition))
+
+    async def main() -> Ran:
+        made = await bench({"job": job(3, effect="reads"), "needed": FakeTool({"count": 3})})
+        return (await made.drive_on(await made.submit(plan(NEEDED, ready)))).check()
+
+    assert virtual_time(main()).outputs()["ready"]["readings"] == 3
+
+
+@pytest.mark.parametrize(
+    "condition", ["output.status == ${needed.output.said}", "output.status == '${needed.output.said}'"]
+)
+def test_what_an_earlier_step_has_read_is_compared_with_and_is_no_part_of_the_condition(
+    condition: str,
+) -> None:
+    waits = step("ready", "wait_for_condition", parameters=until_done(condition=condition, limit_secs=60))
+    said = FakeTool({"said": "x' || 'a' == 'a"})
+
+    async def main() -> Ran:
+        made = await bench({"job": job(100, effect="reads"), "needed": said})
+        return (await made.drive_on(await made.submit(plan(NEEDED, waits)))).check()
+
+    ran = virtual_time(main())
+    assert ran.statuses()["ready"] == "failed"
+    assert "the condition did not hold in" in str(ran.result.steps[1].error)
+
+
+@pytest.mark.parametrize(
+    "condition", ["output.status == ${needed.output} )", "other.output == ${needed.output}"]
+)
+def test_a_condition_with_references_is_checked_with_the_plan(condition: str) -> None:
+    async def main() -> Ran:
+        made = await bench({"job": job(1, effect="reads"), "needed": FakeTool("x")})
+        waits = step("ready", "wait_for_condition", parameters=until_done(condition=condition))
+        return (await made.drive_on(await made.submit(plan(NEEDED, waits)))).check()
+
+    ran = virtual_time(main())
+    assert ran.result.failure is not None
+    assert "step 'ready': condition: " in ran.result.failure.reason
+    assert not ran.events("call_started")
+
+
 def test_a_timer_lets_go_of_the_task_and_goes_on_when_it_is_due() -> None:
     async def main() -> tuple[Ran, Ran]:
         made = await bench({"note": FakeTool()})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from replan.core.data.canonical import has_forms
 from replan.core.data.validation import faults, quick_check
@@ -31,6 +31,7 @@ from replan.core.references.refs import Reference, listed, meaning, rewritten
 from replan.core.secrets import takes_secrets
 from replan.core.types import Action, Category, JsonObject, Plan, Step, StepId, ToolId, ToolSpec
 from replan.core.waits.check import wait_violations
+from replan.core.waits.condition import with_condition_as_meant
 
 
 class Toolbox(NamedTuple):
@@ -114,6 +115,14 @@ def check_plan(
 
 MOST_TOLD = 100
 """Faults of one plan that are told; from there on no more are looked for than come by themselves."""
+
+
+_Called = TypeVar("_Called", Step, Action)
+
+
+def _with_condition(one: _Called) -> _Called:
+    parameters = with_condition_as_meant(one.parameters)
+    return one if parameters is one.parameters else one.model_copy(update={"parameters": parameters})
 
 
 class _Check:
@@ -223,6 +232,8 @@ class _Check:
                 step = step.model_copy(update={"tool": tool.id})
             if tool is not None and tool.shaped_by_call:
                 tool = called_as(tool, step.parameters)
+            elif tool is not None and tool.waits:
+                step = _with_condition(step)
             return step, [PlannedCall.of(where, tool, step.parameters, step.repeat, unread=step.unread)]
         if step.parameters or (step.tool and step.tool not in {action.tool for action in step.actions}):
             self.say(
@@ -237,10 +248,13 @@ class _Check:
         for action in step.actions:
             at = f"{where}, action {action.action_id!r}"
             tool = self._tool(action.tool, at, step.step_id)
-            actions.append(action.model_copy(update={"tool": tool.id}) if tool else action)
+            action = action.model_copy(update={"tool": tool.id}) if tool else action
             again = action.repeat or step.repeat
             if tool is not None and tool.shaped_by_call:
                 tool = called_as(tool, action.parameters)
+            elif tool is not None and tool.waits:
+                action = _with_condition(action)
+            actions.append(action)
             calls.append(PlannedCall.of(at, tool, action.parameters, again, unread=action.unread))
         return step.model_copy(update={"actions": tuple(actions), "tool": "", "parameters": {}}), calls
 

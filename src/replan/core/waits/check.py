@@ -10,6 +10,7 @@ from replan.core.references.paths import check_path
 from replan.core.references.refs import has_references
 from replan.core.secrets import takes_secrets
 from replan.core.types import JsonObject, ToolSpec
+from replan.core.waits.condition import condition_with_values
 from replan.core.waits.moments import misread
 from replan.core.waits.questions import question_problems
 
@@ -40,10 +41,11 @@ def _of_condition(
     given: JsonObject,
 ) -> Iterator[str]:
     name, condition = given.get("tool"), given.get("condition")
-    if isinstance(condition, str) and not has_references(condition):
-        if problem := check_path(condition):
+    if isinstance(condition, str):
+        shape = condition_with_values(condition, lambda _: None) if has_references(condition) else condition
+        if problem := check_path(shape):
             yield f"{where}: condition: {problem}"
-        elif others := [root for root, _ in roots(condition) if root not in ("output", "outputs")]:
+        elif others := [root for root, _ in roots(shape) if root not in ("output", "outputs")]:
             yield f"{where}: condition: {others[0]!r} is not there; what was read is `output`, as in output.status == 'done'"
     if not isinstance(name, str):
         return  # the schema says so

@@ -14,6 +14,7 @@ from replan.core.references.resolve import resolve
 from replan.core.secrets import MASK, SecretLost, reveal
 from replan.core.state.task import Slot, State, StepState
 from replan.core.types import Fault, JsonObject, ToolSpec
+from replan.core.waits.condition import condition_with_values
 from replan.errors import UnresolvedReference
 from replan.ports import Tools
 from replan.run.calls.scope import Scope
@@ -79,8 +80,8 @@ def outline(
     if text := referred_unsaid(raw, step.step.step_id, state, tools):
         return Outline(name, tool, raw, raw, _unread(text))
     scope = Scope(step.step, state, loaded, item, slot.item)
-    parameters, broken = _resolved(raw, scope)
-    planned = parameters if changed is None else _resolved(written, scope)[0]
+    parameters, broken = _resolved(tool, raw, scope)
+    planned = parameters if changed is None else _resolved(tool, written, scope)[0]
     if changed is not None:  # what is put in place of a reference is used whatever that would give
         parameters = {**parameters, **new}
     if broken is not None:
@@ -116,11 +117,25 @@ def outline(
     return Outline(name, tool, parameters, planned, None)
 
 
-def _resolved(raw: JsonObject, scope: Scope) -> tuple[JsonObject, UnresolvedReference | None]:
+def _resolved(tool: ToolSpec, raw: JsonObject, scope: Scope) -> tuple[JsonObject, UnresolvedReference | None]:
     """The parameters with references filled in; where some cannot be, those stay as written, and why."""
     if not has_references(raw):
         return raw, None
     meter = Meter()
+    condition = raw.get("condition") if tool.waits == "condition" else None
+    if not isinstance(condition, str) or not has_references(condition):
+        return _with_values(raw, scope, meter)
+    found, broken = _with_values({name: raw[name] for name in raw if name != "condition"}, scope, meter)
+    try:
+        condition = condition_with_values(condition, lambda written: resolve(written, scope, meter))
+    except UnresolvedReference as error:
+        broken = broken or error
+    return {**found, "condition": condition}, broken
+
+
+def _with_values(
+    raw: JsonObject, scope: Scope, meter: Meter
+) -> tuple[JsonObject, UnresolvedReference | None]:
     try:
         return resolve(raw, scope, meter), None
     except UnresolvedReference as error:

@@ -11,7 +11,7 @@ from replan.core.data import schemas
 from replan.core.data.pieces import AT_ONCE, weight
 from replan.core.events import CallbackReceived, CallCompleted, CallFailed, QuestionAnswered, StepStarted
 from replan.core.references.conditions import holds
-from replan.core.references.paths import PathError
+from replan.core.references.paths import PathError, check_path
 from replan.core.secrets import reveal_known, without_masks
 from replan.core.state.task import StepState
 from replan.core.types import Fault, JsonObject, StepId
@@ -341,6 +341,8 @@ class Waits:
             passing = outcome.transient or wait.failures < MOST_FAILURES
             return False if passing else outcome
         condition, scope = str(call.parameters["condition"]), {"output": found.answer}
+        if problem := check_path(condition):  # what was filled in, or put in its place
+            return Fault(category="parameter_error", kind="parameter", message=f"condition: {problem}")
         try:
             if weight(found.answer, AT_ONCE) > AT_ONCE:
                 met = await beside(holds, condition, scope)
