@@ -133,6 +133,27 @@ async def test_thoughts_that_use_up_the_limit_are_told_as_that(orders: list[str]
     assert len(said.asked) <= 4
 
 
+ODD = [
+    DONE[:-1] + ",}",
+    f"The parameters of {{order}} are known.\n{DONE}",
+    repr(json.loads(DONE)),
+    f"```json\n{DONE[:-1]}, // that is all\n}}\n```",
+]
+"""Whole, and as no strict reader of JSON takes it."""
+
+
+@pytest.mark.parametrize("reason", ["stop", None])
+@pytest.mark.parametrize("text", ODD)
+async def test_what_comes_to_its_end_and_is_no_strict_json_is_not_taken_for_cut(
+    text: str, reason: str | None, orders: list[str], tmp_path: Path
+) -> None:
+    said = Said((text, reason))
+    async with made(said, orders, tmp_path) as replan:
+        result = await replan.run("Order a cup")
+    assert (result.is_success, orders) == (True, ["cup"])
+    assert "cut off before its end" not in json.dumps([one["messages"] for one in said.asked])
+
+
 @pytest.mark.parametrize(
     ("text", "reason"), [(DONE, "length"), (DONE, None), (f"```json\n{DONE}\n```", None)]
 )

@@ -248,14 +248,21 @@ def _said(message: JsonObject) -> Iterator[str]:
             yield text
 
 
+_TOKEN = re.compile(r'[{}]|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+
+
 def is_unclosed(text: str) -> bool:
-    """True of a text whose first object does not come to its end."""
-    if (begin := text.find("{")) < 0:
-        return False
-    try:
-        json.JSONDecoder().raw_decode(text, begin)
-    except (ValueError, RecursionError):
-        return True
+    """True of a text that ends within an object. One that is closed and no strict JSON is for whoever reads it."""
+    at = text.find("{")
+    while at >= 0:
+        depth = 0
+        for found in _TOKEN.finditer(text, at):
+            depth += {"{": 1, "}": -1}.get(found[0], 0)
+            if not depth:
+                break
+        else:
+            return True
+        at = text.find("{", found.end())
     return False
 
 
