@@ -234,6 +234,19 @@ def test_the_list_of_what_extras_install_is_the_package_s_own() -> None:
     assert extra - {"replan"} == set(EXTRAS)
 
 
+def test_all_of_the_extras_are_all_of_them() -> None:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    found: set[str] = set()
+    left = ["all"]
+    while left:
+        found.add(name := left.pop())
+        for package in extras[name]:
+            if own := re.fullmatch(r"replan\[([a-z0-9,-]+)\]", package):
+                left += [one for one in own[1].split(",") if one not in found]
+    assert found == set(extras)
+
+
 MISSING = (*EXTRAS.values(), "openai", "httpx")
 
 
