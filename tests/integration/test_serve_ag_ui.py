@@ -203,6 +203,22 @@ async def test_the_answer_to_a_question_sent_again_is_the_same_run_too(tmp_path:
             assert (await status_of(here, run_of(f"{run_id}-other", resume=[other])))[0] in (404, 409)
 
 
+async def test_a_question_whose_task_was_cancelled_counts_as_left_unanswered_whatever_was_said(
+    tmp_path: Path,
+) -> None:
+    async with service_here(tmp_path, tools=TOOLS, ag_ui=True) as here:
+        first = await told(here, run_of("run-1", step("a", "book", seats=2)))
+        (interrupt,) = first[-1].outcome.interrupts
+        task_id = interrupt.id.rpartition("/")[0]
+        async with httpx2.AsyncClient(base_url=here.url, timeout=30.0, trust_env=False) as http:
+            said = {"reason": "not today"}
+            assert (await http.post(f"/api/v1/tasks/{task_id}/cancel", json=said)).status_code in (200, 202)
+        entry = {"interruptId": interrupt.id, "status": "cancelled"}
+        assert (await told(here, run_of("run-2", resume=[entry])))[-1].outcome.type == "cancelled"
+        other = {"interruptId": f"{task_id}/q_of_nobody", "status": "cancelled"}
+        assert (await status_of(here, run_of("run-3", resume=[other])))[0] == 404
+
+
 async def test_an_answer_that_cannot_be_taken_says_what_to_give(tmp_path: Path) -> None:
     async with service_here(tmp_path, tools=TOOLS, ag_ui=True) as here:
         first = await told(here, run_of("run-1", step("a", "pay", amount=3)))

@@ -87,8 +87,9 @@ def not_looked_for(settings: Settings) -> list[tuple[str, str]]:
     ]
 
 
-CONSUL_UNUSED = (
-    "is a name for Consul, which is not used: set [consul] enabled = true (and its host), or say where the service is "
+CONSUL_UNUSED = "is a name for Consul, which is not used"
+USE_CONSUL = (
+    "set [consul] enabled = true (and its host), or say where the service is "
     "(static:HOST:PORT, dns:HOST:PORT, srv:NAME, or an endpoint)"
 )
 

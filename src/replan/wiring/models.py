@@ -18,7 +18,7 @@ from replan.core.types import Role
 from replan.errors import ConfigError, InputError, ReplanError
 from replan.ports import Model, Priced
 from replan.wiring.addresses import model_endpoint
-from replan.wiring.discovery import CONSUL_UNUSED, Discovery, discovery_of, not_looked_for
+from replan.wiring.discovery import CONSUL_UNUSED, USE_CONSUL, Discovery, discovery_of, not_looked_for
 
 if TYPE_CHECKING:
     from replan.llm.pace import Limit
@@ -225,7 +225,7 @@ class Models(Mapping[Role, Model]):
         if endpoint is None and ":" not in name:
             for section, service in not_looked_for(self._settings):
                 if section == "llm":
-                    raise ConfigError(f"[llm] service_name: {service!r} {CONSUL_UNUSED}")
+                    raise ConfigError(f"[llm] service_name: {service!r} {CONSUL_UNUSED}: {USE_CONSUL}")
         if others:
             return open_several(name, [endpoint], others=others, **options)
         return open_model(name, endpoint=endpoint, **options)

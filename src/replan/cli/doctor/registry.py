@@ -20,13 +20,12 @@ def services(settings: Settings) -> Iterator[Finding]:
     import asyncio
 
     from replan.wiring import discovery_of
-    from replan.wiring.discovery import CONSUL_UNUSED, not_looked_for
+    from replan.wiring.discovery import CONSUL_UNUSED, USE_CONSUL, not_looked_for
 
     for section, wanted in not_looked_for(settings):
-        told, _, todo = CONSUL_UNUSED.partition(": ")
         elsewhere = section == "llm" and ":" in (settings.llm.default_model or "")  # at a provider
         weight: Literal["note", "problem"] = "note" if elsewhere else "problem"
-        yield Finding("registry", weight, f"[{section}] service_name {wanted!r} {told}", todo)
+        yield Finding("registry", weight, f"[{section}] service_name {wanted!r} {CONSUL_UNUSED}", USE_CONSUL)
     for name, service in discovery_of(settings).named():
         state, known = asyncio.run(_looked(service))
         where = f"{name} {state.service} by {state.registry}"

@@ -8,7 +8,7 @@ from ag_ui.core import ResumeEntry
 from pydantic import BaseModel, ValidationError
 
 from replan.core.data.strict_json import storable
-from replan.core.events import ApprovalResolved, CancelRequested, Event, QuestionAnswered
+from replan.core.events import ApprovalResolved, CancelRequested, Event, QuestionAnswered, QuestionAsked
 from replan.errors import AnsweredBefore, InputError, NoSuchPart, TaskEnded
 from replan.run.access.callers import reader
 from replan.run.access.requests import ApprovalAnswer, QuestionAnswer
@@ -57,7 +57,7 @@ async def _before(
     call: Call, task_id: str, name: str, one: ResumeEntry, late: AnsweredBefore | TaskEnded | None
 ) -> int:
     """The event that this very answer was taken down with, when it was given before. An error says what is so instead."""
-    reads, after = reader(call.caller), 0
+    reads, after, was_asked = reader(call.caller), 0, False
     while page := await call.cases.events(reads, task_id, after=after, limit=_AT_ONCE):
         for record in page:
             match record.event:
@@ -69,8 +69,11 @@ async def _before(
                             f"resume: {one.interrupt_id!r} was answered before by {record.event.by or 'somebody'}, and otherwise: "
                             "that answer holds"
                         )
-                case CancelRequested(reason=why) if one.status == "cancelled" and why == _UNANSWERED:
-                    return record.seq
+                case QuestionAsked(question_id=known):
+                    was_asked = was_asked or known == name
+                case CancelRequested(by=who) if one.status == "cancelled" and was_asked:
+                    if who == call.caller.who:  # whatever it was said with: the question is left unanswered
+                        return record.seq
         after = page[-1].seq
     if late is not None:
         raise late
