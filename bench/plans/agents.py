@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from bench.plans.hands import WAIT, Turns
+from bench.plans.hands import ASK, PERSON_SECS, WAIT, Turns
 from bench.plans.meter import Meter
 from bench.plans.row import Row, Wanted, row
-from bench.plans.task import Task, tool
+from bench.plans.task import Task, Tools, tool
 from replan.core.types import JsonObject, ToolSpec
 from replan.ports import ToolCall
 from replan.testing import FakeSource
@@ -41,8 +41,7 @@ class Peer:
 
     async def run(self, task: Task, wanted: Wanted) -> Row:
         do: Run = importlib.import_module(self.module).run
-        waiting = {WAIT: tool("Wait for so many seconds.", True, seconds="number")} if task.waits else {}
-        source, meter = FakeSource({**task.tools(), **waiting}), Meter()
+        source, meter = FakeSource({**task.tools(), **_beside(task)}), Meter()
 
         async def call(name: str, parameters: JsonObject) -> Any:
             if name == WAIT:
@@ -57,6 +56,22 @@ class Peer:
         secs = clock() - began
         end = "" if said == wanted.answer else f"it said {said!r}"
         return row(task.name, task.kind, self.label, meter, source, secs, wanted, end)
+
+
+def _beside(task: Task) -> Tools:
+    """What Replan has of its own and the task needs."""
+    found = {}
+    if task.waits:
+        found[WAIT] = tool("Wait for so many seconds.", True, seconds="number")
+    if task.person:
+        found[ASK] = tool(
+            "Ask a person what no tool can find out; gives the answer.",
+            task.person,
+            secs=PERSON_SECS,
+            question="string",
+            choices={"type": "array", "items": {"type": "string"}},
+        )
+    return found
 
 
 PEERS = (

@@ -13,6 +13,10 @@ from replan.testing import FakeSource
 
 WAIT = "wait"
 """The tool that agents are given to wait with, where a task waits."""
+ASK = "ask_user"
+"""The tool that they are given to ask a person with, where a task asks one."""
+PERSON_SECS = 30.0
+"""How long a person takes to answer."""
 
 
 class Hands(Protocol):
@@ -28,6 +32,10 @@ class Hands(Protocol):
 
     async def wait(self, seconds: float) -> None: ...
 
+    async def ask(self, question: str, choices: Sequence[str]) -> str:
+        """What a person answers."""
+        ...
+
 
 ByHand: TypeAlias = Callable[[Hands], Awaitable[str]]
 """Does the task and gives its answer."""
@@ -36,8 +44,10 @@ ByHand: TypeAlias = Callable[[Hands], Awaitable[str]]
 class Directly:
     """Hands that call at once: a program with these takes as long as the task takes by itself, its critical path."""
 
-    def __init__(self, source: FakeSource) -> None:
+    def __init__(self, source: FakeSource, person: str = "") -> None:
+        """`person`: what a person answers."""
         self._source = source
+        self._person = person
 
     async def do(self, tool: str, **parameters: Any) -> Any:
         return await self._source.call(ToolCall(tool, parameters, key=""))
@@ -47,6 +57,10 @@ class Directly:
 
     async def wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    async def ask(self, question: str, choices: Sequence[str]) -> str:
+        await asyncio.sleep(PERSON_SECS)
+        return self._person
 
 
 @dataclass(frozen=True)
@@ -122,3 +136,6 @@ class Turns:
 
     async def wait(self, seconds: float) -> None:
         await self.do(WAIT, seconds=seconds)
+
+    async def ask(self, question: str, choices: Sequence[str]) -> str:
+        return str(await self.do(ASK, question=question, choices=list(choices)))

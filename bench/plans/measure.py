@@ -35,5 +35,5 @@ async def by_hand(task: Task) -> Wanted:
     source = FakeSource(task.tools())
     clock = asyncio.get_running_loop().time
     began = clock()
-    answer = await task.by_hand(Directly(source))
+    answer = await task.by_hand(Directly(source, task.person))
     return Wanted(effects_of(source), answer, clock() - began)

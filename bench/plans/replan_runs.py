@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bench.plans.hands import PERSON_SECS
 from bench.plans.meter import Meter
 from bench.plans.row import Row, Wanted, row
 from bench.plans.task import Task
@@ -56,13 +57,13 @@ async def now(task: Task, wanted: Wanted) -> Row:
 
 
 async def before(task: Task, wanted: Wanted) -> Row:
-    """With a plan for each round: every one but the last is judged as not enough, and reflected on."""
+    """With a plan for each round: every one that is run, but for the last, is judged as not enough, and reflected on."""
     said = "What the rest needs is known now; the rest is still to be done."
     bad, good = verdict(False, said, "the task is done in part"), verdict(True, wanted.answer)
-    rounds = len(task.before)
+    judged = sum(bool(one["steps"]) for one in task.before)
     answers: dict[str, Any] = {
         "execution_plan": task.before,
-        "evaluation": bad if task.failed_before else [*[bad] * (rounds - 1), good],
+        "evaluation": bad if task.failed_before else [*[bad] * (judged - 1), good],
         "overall_reflection": again("full_replan"),
     }
     return await _run(BEFORE, task, answers, wanted)
@@ -81,7 +82,9 @@ async def _run(runner: str, task: Task, answers: Mapping[str, Any], wanted: Want
         ManualIds(),
     )
     service = Service(parts)
-    policy = Policy(budget=Budget(task_timeout_secs=None), parallel_max_concurrent=100)
+    policy = Policy(
+        budget=Budget(task_timeout_secs=None), parallel_max_concurrent=100, interactive=bool(task.person)
+    )
     clock = asyncio.get_running_loop().time
     began = clock()
     await service.submit(Submission(description=task.text, policy=policy, task_id="task"))
@@ -89,6 +92,10 @@ async def _run(runner: str, task: Task, answers: Mapping[str, Any], wanted: Want
         service.drive, 1, asleep=service.until_it_goes_on, elsewhere=service.driven_elsewhere
     )
     await engine.start("task")
+    while task.person and (await service.result("task")).status == "waiting":
+        await asyncio.sleep(PERSON_SECS)
+        await service.answer("task", task.person)
+        await engine.start("task")
     secs = clock() - began
     result = await service.result("task")
     return row(task.name, task.kind, runner, meter, source, secs, wanted, _end(result))

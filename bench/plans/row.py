@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from bench.plans.hands import ASK, WAIT
 from bench.plans.meter import Meter
 from replan.ports import ToolCall
 from replan.testing import FakeSource
@@ -68,7 +69,7 @@ def row(
     task: str, kind: str, runner: str, meter: Meter, source: FakeSource, secs: float, wanted: Wanted, end: str
 ) -> Row:
     """`end`: what is wrong with how it ended."""
-    calls = [call for call in source.calls if call.tool_id != "wait"]
+    calls = [call for call in source.calls if call.tool_id not in (WAIT, ASK)]
     return Row(
         task,
         kind,

@@ -34,6 +34,8 @@ class Task:
     """Its plans before get nowhere: they only do the same again, which Replan ends."""
     waits: bool = False
     """Agents get a tool to wait with."""
+    person: str = ""
+    """What a person answers who is asked; agents get a tool to ask with."""
 
 
 def tool(

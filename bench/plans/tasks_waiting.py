@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bench.plans.hands import Hands
-from bench.plans.task import Task, Tools, plan, step, tool
+from bench.plans.task import Task, Tools, listed, plan, step, tool
 from replan.core.types import JsonObject
 
 KIND = "until something holds"
@@ -164,4 +164,53 @@ RELEASE = Task(
     waits=True,
 )
 
-TASKS = (EXPORT, RELEASE)
+# ── a question ────────────────────────────────────────────────────────────────
+
+ORDERS = [
+    {"number": f"A-{n}", "day": f"2026-01-{n:02}", "what": what}
+    for n, what in [(11, "a stove"), (14, "two chairs"), (19, "a lamp")]
+]
+QUESTION = "Which of these orders is to be sent again?"
+
+
+def _order_tools() -> Tools:
+    return {
+        "list_orders": tool(
+            "The orders of a customer.",
+            {"orders": ORDERS},
+            {"orders": listed(number="string", day="string", what="string")},
+            customer="string",
+        ),
+        "send_again": tool("Send an order again.", "ok", effect="once", secs=2, number="string"),
+    }
+
+
+async def _order(hands: Hands) -> str:
+    orders = (await hands.do("list_orders", customer="c8"))["orders"]
+    number = await hands.ask(QUESTION, [one["number"] for one in orders])
+    await hands.do("send_again", number=number)
+    return "Order A-14 is sent again."
+
+
+ORDER = Task(
+    "which order",
+    "a question to a person",
+    "Send the order again that was lost, of customer c8. Ask me which it was.",
+    _order_tools,
+    _order,
+    before=[
+        plan(step("step_1", "list_orders", customer="c8")),
+        {**plan(), "ask_first": f"{QUESTION} A-11, A-14 or A-19"},
+        plan(step("step_2", "send_again", number="A-14")),
+    ],
+    now=[
+        plan(
+            step("step_1", "list_orders", customer="c8"),
+            step("step_2", "ask_user", question=QUESTION, choices="${step_1.output.orders[*].number}"),
+            step("step_3", "send_again", number="${step_2.output}"),
+        )
+    ],
+    person="A-14",
+)
+
+TASKS = (EXPORT, RELEASE, ORDER)
