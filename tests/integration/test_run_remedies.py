@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from run_tasks import FakeTool, Ran, bench, plan, step
+from run_tasks import FakeTool, Ran, action, bench, plan, step
 from test_run_counterparts import END, fields
 from test_run_very_call import REPLAN, overall
 
@@ -131,3 +131,32 @@ def test_a_session_made_anew_is_asked_about_never() -> None:
     assert not told(ran)
     assert ran.result.is_success
     assert sorted(office.done) == ["Ann", "Bob"]
+
+
+def paying(name: str, *actions: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return step(name, actions=[*actions, action("letter", "tell", text="paid: ${payment.output.id}")], **more)
+
+
+@pytest.mark.parametrize("id_of_another", [False, True], ids=["an action's", "a step's"])
+def test_actions_may_have_the_ids_that_they_have_in_the_step_that_is_helped(*, id_of_another: bool) -> None:
+    """A model writes `payment` in each of its plans."""
+    office = Office(first="folder")
+    first = plan(paying("p", action("payment", "pay", to="Ann")))
+    opened = action("payment", "make")
+    remedy = step("payment", "make") if id_of_another else step("q", actions=[opened])
+    ran = office.run(first, plan(remedy))
+    assert ran.result.is_success, ran.result.reason
+    assert told(ran) == []
+    assert office.done == ["folder", "Ann", "letter: paid: 2"]
+
+
+def test_actions_of_two_new_steps_may_have_the_same_ids() -> None:
+    office = Office()
+    ann2 = plan(
+        paying("a", action("payment", "pay", to="Ann2"), instead_of=["p"]),
+        paying("b", action("payment", "pay", to="Bob"), dependencies=["a"]),
+    )
+    ran = office.run(plan(pays("p", "Ann")), ann2)
+    assert ran.result.is_success, ran.result.reason
+    assert told(ran) == []
+    assert office.done == ["Ann2", "letter: paid: 1", "Bob", "letter: paid: 3"]

@@ -135,3 +135,46 @@ def test_an_action_that_is_meant_by_way_of_its_own_step_is_meant_under_the_new_i
         "a": f"${{{one}.actions.{other}.output.id}}, {{{{ {one}.actions.{other}.output }}}}",
         "b": f"${{= {one}.actions.{other}.output.n + {other}.output.n }}",
     }
+
+
+def acting(step_id: str, *actions: str, **more: Any) -> Step:
+    """A step whose later actions use what its first one gives."""
+    first, *others = actions
+    using = {"id": f"${{{first}.output.id}}", "way": f"${{{step_id}.actions.{first}.output.id}}"}
+    made = [Action(action_id=first, tool="t"), *(Action(action_id=one, tool="t", parameters=using) for one in others)]  # fmt: skip
+    return Step(step_id=step_id, actions=tuple(made), **more)
+
+
+def ids(steps: list[Step]) -> list[list[str]]:
+    return [[one.step_id, *(action.action_id for action in one.actions)] for one in steps]
+
+
+def test_actions_of_two_steps_that_have_one_id_get_one_each() -> None:
+    new = with_free_ids([acting("a", "pay", "mail"), acting("b", "pay", "mail"), step("mail_b", "b")], ())
+    assert ids(new) == [["a", "step_1", "step_2"], ["b", "pay", "mail"], ["mail_b"]], (
+        "what another step waits for stays"
+    )
+    used = new[0].actions[1].parameters
+    assert used == {"id": "${step_1.output.id}", "way": "${a.actions.step_1.output.id}"}
+    assert new[1] == acting("b", "pay", "mail")
+
+
+def test_a_step_that_stands_as_before_keeps_its_actions() -> None:
+    new = with_free_ids([acting("a", "pay", "mail"), acting("b", "pay", "mail")], (), {"b"})
+    assert ids(new) == [["a", "step_1", "step_2"], ["b", "pay", "mail"]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [step("c", parameters={"x": "${pay.output}"}), step("c", "pay"), step("c", when="pay.output.n > `1`")],
+    ids=["a reference", "a dependency", "a condition"],
+)
+def test_which_of_two_is_meant_by_a_third_is_not_guessed(other: Step) -> None:
+    steps = [acting("a", "pay"), acting("b", "pay"), other]
+    assert with_free_ids(steps, ()) == steps
+
+
+def test_an_action_that_has_the_id_of_a_step_gets_one_of_its_own() -> None:
+    new = with_free_ids([step("pay"), acting("b", "pay", "mail")], ())
+    assert ids(new) == [["pay"], ["b", "step_1", "mail"]]
+    assert new[1].actions[1].parameters["id"] == "${step_1.output.id}"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from replan.core.plan.index import references_of
+from replan.core.references.conditions import roots
 from replan.core.references.refs import changed
-from replan.core.types import Action, Step
+from replan.core.types import Action, Step, StepId
 
 _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|`(?:[^`\\]|\\.)*+`?)""", re.DOTALL)
 """What is not closed goes to the end."""
@@ -17,18 +20,54 @@ _OF_ACTION = re.compile(r"([${]\{\s*+)([A-Za-z_][\w\-]*+)(\s*+\.\s*+actions\s*+\
 """An action by way of its step, at the beginning of a reference."""
 
 
-def with_free_ids(new: Sequence[Step], taken: Collection[str]) -> list[Step]:
+def with_free_ids(
+    new: Sequence[Step], taken: Collection[str], as_before: Collection[StepId] = ()
+) -> list[Step]:
     """The steps, those and their actions whose id is taken under a free one, and what refers to them with them.
 
-    A name means what these steps give it, wherever they do; within the step that has it, it can only mean the older one.
+    A name means what these steps give it, wherever they do; within the step that has it, it can only mean the older one. Actions of several
+    of them that have one id get free ones, but for those that another step may mean, and for those of the steps that stand `as_before`.
     """
+    new = _with_own_actions(new, taken, as_before)
     own = [name for step in new for name in _ids(step)]
     clashes = [name for name in dict.fromkeys(own) if name in taken]
     if not clashes:
-        return list(new)
+        return new
     free = _free({*taken, *own})
     names = {name: next(free) for name in clashes}
     return [_renamed(step, names) for step in new]
+
+
+def _with_own_actions(
+    new: Sequence[Step], taken: Collection[str], as_before: Collection[StepId]
+) -> list[Step]:
+    counts = Counter(name for step in new for name in _ids(step))
+    if max(counts.values(), default=0) < 2:
+        return list(new)
+    meant = {head for step in new for head in {*_heads(step)}.difference(_ids(step))}
+    """What a step means that is no part of it."""
+    free = _free({*taken, *counts})
+
+    open_ = [step.step_id not in as_before and meant.isdisjoint(_ids(step)) for step in new]
+    kept = {step.step_id for step in new}
+    kept.update(name for step, is_open in zip(new, open_, strict=True) if not is_open for name in _ids(step))
+    found = list[Step]()
+    for step, is_open in zip(new, open_, strict=True):
+        mine = Counter(_ids(step))
+        clashes = [
+            one.action_id for one in step.actions if one.action_id in kept and mine[one.action_id] == 1
+        ]
+        names = {name: next(free) for name in clashes} if is_open else {}
+        found.append(_renamed(step, names) if names else step)
+        kept.update(mine)
+    return found
+
+
+def _heads(step: Step) -> Iterator[str]:
+    """The steps and actions that it waits for, refers to or goes by in its condition."""
+    yield from step.dependencies
+    yield from (ref.head for ref in references_of(step))
+    yield from (name for name, _ in roots(step.when or "''"))
 
 
 def renamed(written: Sequence[Step], steps: Sequence[Step]) -> dict[str, str]:

@@ -205,8 +205,9 @@ async def _by_planner(
         new = new_steps(read.steps, staying, over)
         check_ids(run, read.steps, new)
         based = with_marks_of_copies(plan, read.steps, staying, over)
-        again = {name for step in plan.steps if step.step_id in helped for name in ids_of(step)}
-        free = with_free_ids(new, state.ids_used() - again)
+        written_anew = {step.step_id for step in new} & helped
+        again = {name for step in plan.steps if step.step_id in written_anew for name in ids_of(step)}
+        free = with_free_ids(new, state.ids_used() - again, written_anew)
         given.clear()
         given.update(renamed(new, free))
         new = free
