@@ -65,6 +65,21 @@ def test_a_planner_is_told_of_it_and_its_plan_is_checked() -> None:
     assert "has no 'lable'; it has: label" in second.turns[-1].text
 
 
+def test_what_it_is_told_in_prose_and_may_answer_is_no_placeholder() -> None:
+    state = {**LABEL, "properties": {"label": {"enum": ["TODO", "N/A", "done"]}}}
+    told = asks(
+        "sorted", instruction="List the TODO items, and N/A where there is none.", input="x", schema=state
+    )
+    said = {
+        "execution_plan": plan(told),
+        "step_answer": {"answer": {"label": "TODO"}},
+        "evaluation": verdict(),
+    }
+    ran = run(None, said)
+    assert ran.result.is_success
+    assert not ran.events("plan_rejected")
+
+
 # ── asked once ────────────────────────────────────────────────────────────────
 
 

@@ -79,6 +79,8 @@ _PROSE = frozenset(
         "summary",
         "question",
         "prompt",
+        "instruction",
+        "instructions",
         "query",
         "caption",
         "reason",
@@ -105,11 +107,15 @@ _WORDS = frozenset(
     ]
 )
 """Names of parameters in which `todo` is a word like any other."""
+_FORMS = ("schema", "choices")
+"""Parameters of Replan's own tools that say what may be answered: words to choose from are no values."""
 
 
 def placeholders(tool: ToolSpec, parameters: Mapping[str, Any], stands: Stands) -> Iterator[tuple[str, str]]:
     """Each place in the parameters that holds one, and the piece of its text that is one."""
     for path, text, schema in schemas.parameter_schemas(tool.parameters, dict(parameters)):
+        if tool.shaped_by_call and path[0] in _FORMS:
+            continue
         name = next((part for part in reversed(path) if isinstance(part, str)), "")
         needed = len(path) == 1 and name in tool.parameters.get("required", ())
         piece = _piece(_without_references(text), name.lower(), needed=needed)
