@@ -36,7 +36,8 @@ def test_what_is_no_answer_fails_the_step_after_its_corrections(lie: str) -> Non
     assert ran.result.status == "failed"
     fault = ran.state.steps["one"].fault
     assert fault is not None
-    assert (fault.kind, fault.happened, fault.transient) == ("model", "no", False)
+    assert (fault.category, fault.kind, fault.happened) == ("parameter_error", "model", "no")
+    assert not fault.transient
     assert "could not be used" in fault.message
     assert "another form" in fault.message
     assert 2 <= ran.model.calls["step_answer"] <= 3
@@ -110,7 +111,8 @@ def test_a_model_that_is_away_fails_the_step_and_is_not_asked_in_a_row(passing: 
     ran = run(ONE, {"step_answer": ModelUnavailable("it is down", transient=passing)})
     fault = ran.state.steps["one"].fault
     assert fault is not None
-    assert fault.kind == ("unavailable" if passing else "model")
+    assert fault.kind == ("unavailable" if passing else "no_model")
+    assert fault.category == "external_error"
     assert "it is down" in fault.message
     assert ran.model.calls["step_answer"] == 1  # whatever asks endpoints has tried again by itself
 

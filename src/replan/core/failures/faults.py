@@ -35,7 +35,8 @@ FaultKind = Literal[
     "http",  # an answer with a status that is no success
     "tool",  # an error that the tool itself reports
     "output",  # it answered with something that cannot be kept
-    "model",  # a model was asked, and gave no answer that can be used
+    "model",  # a model was asked, and gave no answer to what it was given that can be used
+    "no_model",  # the model cannot be asked, and that will not pass by itself
     "cancelled",  # stopped by us
     "crashed",  # the process ended before the answer was recorded
     "process_ended",  # so did the process of each of its tries: it is what ends it, most likely
@@ -360,7 +361,7 @@ def _bodies(error: BaseException) -> Iterator[Any]:
 
 def _category(kind: str) -> Category:
     match kind:
-        case "parameter":
+        case "parameter" | "model":
             return "parameter_error"
         case "repeated":
             return "decomposition_error"
@@ -374,11 +375,12 @@ def _category(kind: str) -> Category:
             | "unavailable"
             | "cancelled"
             | "crashed"
+            | "no_model"
             | "approval"
             | "question"
         ):
             return "external_error"
-        case "tool" | "output" | "model" | "process_ended" | "unknown_tool":
+        case "tool" | "output" | "process_ended" | "unknown_tool":
             return "tool_error"
         case _:
             return "unknown"

@@ -25,7 +25,7 @@ def why_not_asked(models: Mapping[Role, Model]) -> str:
     try:
         model = models.get("step")
     except ReplanError as error:  # it was never set up
-        return f"needs a model, and there is none for steps: {error}"
+        return f"needs a model, and there is none for steps: {_SET_ONE} ({error})"
     if model is None:
         return f"needs a model, and there is none for steps: {_SET_ONE}"
     if model.style == "small":
@@ -78,7 +78,7 @@ async def _asked(run: Run, talk: RoleTalk, request: ToolCall) -> Any:
         hint = "ask for less at once, or for another form" if schema is not None else "ask for less at once"
         raise ToolCallError(f"{error}; {hint}", kind="model", happened="no") from error
     except ModelUnavailable as error:
-        kind = "unavailable" if error.transient else "model"
+        kind = "unavailable" if error.transient else "no_model"
         raise ToolCallError(f"the model cannot be asked: {error}", kind=kind, happened="no") from error
 
 
