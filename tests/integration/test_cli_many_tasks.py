@@ -65,6 +65,8 @@ def test_tasks_are_found_by_what_they_wait_for(tmp_path: Path) -> None:
             "keyless": [began, TaskWaiting(reason="401", until_resumed=True, because="key")],
             "done": [began, TaskFailed(failure=Failure(kind="task", reason="no"))],
             "driven": [began],
+            "left": [began, PauseRequested()],
+            "resumed": [began, PauseRequested(), ResumeRequested(), TaskResumed(driver="process 2")],
         },
     )
     folder(tmp_path, one_step("add", a=3, b=4))
@@ -79,9 +81,14 @@ def test_tasks_are_found_by_what_they_wait_for(tmp_path: Path) -> None:
         name: sorted(kinds) for name, kinds in waits.items()
     }
     assert set(listed(tmp_path, "--waiting-for", "time")) == {"timer", "hook"}
-    assert set(listed(tmp_path, "--waiting-for", "pause", "--waiting-for", "key")) == {"driven", "keyless"}
+    assert set(listed(tmp_path, "--waiting-for", "pause", "--waiting-for", "key")) == {
+        "driven",
+        "keyless",
+        "left",
+    }
     assert set(listed(tmp_path, "--waiting-for", "person", "--status", "unfinished")) == {"asks"}
     told = lines(tmp_path)
+    assert told["left"].startswith("planning (paused) do left")
     assert told["driven"].startswith("waiting (paused) do driven")
     assert told["asks"].startswith("waiting (for a person) ")
     assert told["done"].startswith("failed do done")

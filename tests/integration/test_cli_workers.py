@@ -139,6 +139,18 @@ def test_a_worker_asks_models_with_its_own_key_and_leaves_tasks_of_other_models_
         assert endpoint.calls == {"execution_plan": 1, "evaluation": 1}
 
 
+def test_a_fork_that_asks_about_less_than_the_workers_is_driven_here(place: Place) -> None:
+    place.plan(one_step("add", a=1, b=2))
+    place.do("submit", *BY_STEPS, "--task-id", "t")
+    with place.worker("--tools", "tools.py"):
+        assert place.do("tasks", "watch", "t").returncode == 0
+    strict = {"APP_APPROVAL_MODE": "all"}
+    with place.worker("--tools", "tools.py", **strict):
+        fork = ("tasks", "fork", "t", "--at", "2", "--task-id", "f", "--approve", "never")
+        forked = place.do(*fork, **strict)
+        assert (forked.returncode, forked.stdout.strip()) == (0, "3"), forked.stderr
+
+
 @pytest.mark.parametrize("stands", ["queued", "paused"])
 def test_a_queued_task_goes_on_here_with_what_is_given_to_the_command(place: Place, stands: str) -> None:
     (place.path / "moved.py").write_text((place.path / "tools.py").read_text())

@@ -92,6 +92,7 @@ def fork(
     )
     from replan.config.whoever import whoever
     from replan.core.begun import Begun, begun_with
+    from replan.core.limits.policy import stricter_approval
     from replan.run.service.for_workers import work_of_fork
     from replan.run.service.forking import Forking
     from replan.wiring import database
@@ -125,7 +126,9 @@ def fork(
             queued = (await replan.summary(origin)).queue != ""
             if "kind" in settings.engine.model_fields_set:
                 queued = settings.engine.kind == "procrastinate"
-            by_workers = queued and (detach or not (anew or secret))
+            # Workers ask by what is configured for them: who says that less is to be asked drives it.
+            less = approve is not None and stricter_approval(settings.approval.mode, approve)
+            by_workers = queued and (detach or not (anew or secret or less))
             asked = approve if judge else approval_of(settings, approve, place[1].policy)
             if asked and not anew and approve is None and not place[1].policy.interactive:
                 if detach or by_workers:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from replan.ports import TaskSummary
 
 UNFINISHED = "unfinished"
+_AT_ONCE = 200
+"""Logs that are looked at in one reading."""
 MOST = 10_000_000
 ONLY_STATUS = "Only these (`unfinished`: all that have not ended); may be given several times."
 ONLY_WAITING = f"Only tasks that wait for this: {', '.join(WAITS_FOR)}. May be given several times."
@@ -45,7 +47,7 @@ class Chosen(NamedTuple):
         if row.held:
             return f"{row.status} (running)"
         if row.status != "waiting":
-            return row.status
+            return f"{row.status} (paused)" if self.waits_for else row.status
         said = ", ".join(_IN_WORDS[kind] for kind in self.waits_for)
         return f"waiting ({said or 'answered'})"
 
@@ -82,10 +84,12 @@ async def chosen(
     if waiting_for:
         if wanted and "waiting" not in wanted:
             raise InputError(f"--waiting-for: tasks that are {' or '.join(status or ())} do not wait")
-        wanted = ("waiting",)
+        wanted = statuses([UNFINISHED]) if "pause" in waiting_for else ("waiting",)
     found: list[Chosen] = []
-    for row in await replan.tasks(wanted, limit=MOST if waiting_for else most, session_id=session):
-        one = await standing(replan, row)
+    rows = await replan.tasks(wanted, limit=MOST if waiting_for else most, session_id=session)
+    left = await _left_paused(replan, rows)
+    for row in rows:
+        one = Chosen(row, ("pause",)) if row.task_id in left else await standing(replan, row)
         if not waiting_for or set(waiting_for) & set(one.waits_for):
             found.append(one)
         if len(found) == most:
@@ -96,6 +100,23 @@ async def chosen(
 async def standing(replan: Replan, row: TaskSummary) -> Chosen:
     """The task with what it waits for."""
     return Chosen(row, await _waits_for(replan, row) if row.status == "waiting" else ())
+
+
+async def _left_paused(replan: Replan, rows: list[TaskSummary]) -> set[str]:
+    """Those that somebody has paused and whose driver was gone before they stood still: nobody drives them until they are resumed."""
+    from replan.core.state.task import ENDED
+
+    if is_service(replan):  # which drives them to where they stand still
+        return set()
+    gone = [row.task_id for row in rows if row.status not in (*ENDED, "waiting") and not row.held]
+    paused: set[str] = set()
+    for at in range(0, len(gone), _AT_ONCE):
+        some = dict.fromkeys(gone[at : at + _AT_ONCE], 0)
+        found = await replan.service.parts.store.picked(some, ("pause_requested",))
+        for task_id in found:
+            if (await replan.service.state(task_id)).pause is not None:
+                paused.add(task_id)
+    return paused
 
 
 async def _waits_for(replan: Replan, row: TaskSummary) -> tuple[str, ...]:
