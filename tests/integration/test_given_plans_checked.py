@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from replan import Replan, tool
 from replan.client import Client
 from replan.core.types import JsonObject
 from replan.errors import PlanInvalid, TaskExists
+from replan.ports import Ids
 from replan.run.access.callers import LOCAL
 from replan.run.access.requests import SubmitOptions, SubmitRequest
+from replan.run.service.submission import check_submission
 
 pytestmark = pytest.mark.anyio
 WRONG: list[tuple[JsonObject, str]] = [
@@ -115,6 +118,38 @@ async def test_what_was_accepted_once_stays_so_whatever_tools_there_are(tmp_path
             await bare.service.submit(wanted, check_plan=True)
         with pytest.raises(PlanInvalid):
             await bare.service.submit(wanted._replace(task_id="t2"), check_plan=True)
+
+
+class Counting:
+    """Ids, and how many of each kind there were."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self.made: Counter[str] = Counter()
+
+    def new(self, prefix: str) -> str:
+        self.made[prefix] += 1
+        return self._ids.new(prefix)
+
+
+@pytest.mark.parametrize(("mode", "checks"), [("never", 1), ("all", 2)])
+async def test_who_drives_it_at_once_checks_it_again_only_where_something_is_otherwise(
+    tmp_path: Path, mode: str, checks: int
+) -> None:
+    async with world(tmp_path / "log.db") as there:
+        parts = there.replan.service.parts
+        ids = parts.ids = Counting(parts.ids)
+        wanted = await there.replan.serving().request(
+            SubmitRequest(task_description="do it", options=SubmitOptions(plan=PLAIN, evaluation="steps")),
+            tenant="",
+            by="local",
+        )
+        size = check_submission(wanted)
+        task_id, _ = await there.replan.service.submit(wanted, size, check_plan=True)
+        parts.approval = mode
+        state = await there.replan.service.drive(task_id)
+        assert state.status == ("succeeded" if mode == "never" else "waiting")
+        assert ids.made["plan"] == checks
 
 
 async def test_the_same_request_at_two_processes_at_once_is_one_task_ended_or_not(tmp_path: Path) -> None:

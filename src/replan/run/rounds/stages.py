@@ -30,6 +30,7 @@ from replan.run.rounds.more_tools import with_more_tools
 from replan.run.rounds.no_plan import declined, stopped_by
 from replan.run.rounds.plan_checks import check
 from replan.run.session.context import Run
+from replan.run.session.dependencies import Passed
 from replan.run.session.model_calls import RoleTalk
 from replan.run.views.rounds import history_lines, used_tools
 from replan.run.views.task import view_of
@@ -117,18 +118,24 @@ def take_plan(run: Run) -> bool:
     given = _given(run)
     if given is None or run.large or run.parts.kinds.scenes_at_hand() is None:
         return False
-    _take(run, *_checked(run, given))
+    passed, run.passed = run.passed, None
+    if passed is not None and passed.tools == run.parts.tools.specs() and passed.policy == run.state.policy:
+        _take(run, passed.checked, ())
+    else:
+        _take(run, *_checked(run, given))
     return True
 
 
-async def check_given(run: Run) -> None:
+async def check_given(run: Run) -> Passed | None:
     """`PlanInvalid` where the plan that came with the task passes no check; nothing is recorded of it."""
     if (given := _given(run)) is None:
-        return
+        return None
     await run.parts.kinds.current()
-    _, violations = await beside(_checked, run, given) if run.large else _checked(run, given)
-    if violations:
+    tools = run.parts.tools.specs()
+    checked, violations = await beside(_checked, run, given) if run.large else _checked(run, given)
+    if checked is None or violations:
         raise PlanInvalid(run.secrets.masked(list(violations)))
+    return Passed(checked, run.state.policy, tools)
 
 
 def _given(run: Run) -> JsonObject | None:

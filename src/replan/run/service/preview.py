@@ -17,7 +17,7 @@ from replan.ports import Appended, Claim, NewArtifact, Redaction, Store
 from replan.run.following.reading import read_previous
 from replan.run.rounds import stages
 from replan.run.session.context import Run
-from replan.run.session.dependencies import Parts
+from replan.run.session.dependencies import Parts, Passed
 from replan.run.session.known_secrets import known_to
 from replan.run.session.stops import BudgetReached
 
@@ -67,11 +67,15 @@ async def plan_unstored(
     return run.state
 
 
-async def check_given(submitted: TaskSubmitted, parts: Parts, task_id: str, *, large: bool) -> None:
-    """`PlanInvalid` with what is wrong with the plan that comes with the request, before there is a task of it."""
+async def check_given(submitted: TaskSubmitted, parts: Parts, task_id: str, *, large: bool) -> Passed | None:
+    """`PlanInvalid` with what is wrong with the plan that comes with the request, before there is a task of it.
+
+    What is given holds for whoever drives the task here, if it follows no other.
+    """
     run = await _begun(submitted, parts, task_id, taps=())
     run.large = large
-    await stages.check_given(run)
+    passed = await stages.check_given(run)
+    return passed if run.state.following is None else None
 
 
 async def _begun(submitted: TaskSubmitted, parts: Parts, task_id: str, **changes: Any) -> Run:

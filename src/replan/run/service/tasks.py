@@ -49,7 +49,7 @@ from replan.run.service.preview import check_given, plan_unstored
 from replan.run.service.results import part_at, part_of, result_of, step_of
 from replan.run.service.resumable import CannotGoOn, cannot_go_on, tools_missing, why_missing
 from replan.run.service.submission import Submission, built, check_submission
-from replan.run.session.dependencies import Parts
+from replan.run.session.dependencies import Parts, Passed
 from replan.run.session.given import read_secret, source_of
 from replan.run.session.known_secrets import in_clear, known_to, places_of
 from replan.run.session.outputs import Loaded
@@ -95,11 +95,11 @@ class Service:
             )
         if here and seen.masked:  # before it is stored: whoever drives it may begin at once
             self.parts.given.keep(name, event)
-        new = False
+        new, passed = False, None
         try:
             await self._check_followed(wanted)
             if check_plan and event.plan is not None:
-                await self._check_plan(wanted, event, task_id, plan_bytes)
+                passed = await self._check_plan(wanted, event, task_id, plan_bytes)
             new = await self.parts.store.create(task_id, seen, name.created, turn=wanted.turn)
             if (
                 not new and seen.masked and here
@@ -108,7 +108,7 @@ class Service:
                 if known.status not in ENDED:
                     self.parts.given.keep(TaskName(task_id, known.created), event)
             if new and here and plan_bytes is not None and plan_bytes <= PLAN_BYTES:
-                self.parts.light[name] = None
+                self.parts.light[name] = None if seen.masked else passed
                 if len(self.parts.light) > _MOST_LIGHT:
                     del self.parts.light[next(iter(self.parts.light))]
         finally:
@@ -118,14 +118,15 @@ class Service:
 
     async def _check_plan(
         self, wanted: Submission, event: TaskSubmitted, task_id: str, plan_bytes: int | None
-    ) -> None:
+    ) -> Passed | None:
         """What was accepted once stays accepted."""
         large = plan_bytes is None or plan_bytes > PLAN_BYTES
         try:
-            await check_given(event, self.parts, task_id, large=large)
+            return await check_given(event, self.parts, task_id, large=large)
         except PlanInvalid:
             if wanted.task_id is None or not await self._is_there(wanted.task_id):
                 raise
+            return None
 
     async def _check_followed(self, wanted: Submission) -> None:
         """`InputError` if it is to follow a task that it cannot; what was accepted once stays accepted."""

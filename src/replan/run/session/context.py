@@ -25,7 +25,7 @@ from replan.core.state.task import State
 from replan.core.types import Usage
 from replan.errors import NotHeard, ReplanError, StaleWriter, StoreBusy, StoreError
 from replan.ports import Appended, Claim, Landing, NewArtifact
-from replan.run.session.dependencies import Parts, Tap
+from replan.run.session.dependencies import Parts, Passed, Tap
 from replan.run.session.feed import Standing
 from replan.run.session.known_secrets import LateSecrets
 
@@ -114,6 +114,7 @@ class Run:
         "large",
         "name",
         "parts",
+        "passed",
         "secrets",
         "state",
         "stopped",
@@ -138,6 +139,8 @@ class Run:
         """Why the log can no longer be written."""
         self.large = False
         """Its log, or the plan that came with it, is not gone through in the event loop."""
+        self.passed: Passed | None = None
+        """Of the plan that came with it, where that was checked as it was stored here."""
         self.closed = False
         self.deadline: float | None = None
         """When the task's own time is over, by the loop's clock."""

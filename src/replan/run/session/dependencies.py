@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from replan.core.kinds.known import NOTHING, Known
+from replan.core.limits.policy import Policy
 from replan.core.plain_calls import Recorded
+from replan.core.plan.check import Checked
 from replan.core.secrets import KnownSecrets
 from replan.core.state.task import State, TaskName
-from replan.core.types import JsonObject, Role
+from replan.core.types import JsonObject, Role, ToolSpec
 from replan.ports import Clock, Ids, Kinds, Model, Question, Store, Tools
 from replan.run.session.answer_checks import AnswerChecks
 from replan.run.session.feed import Feed, UnderWay
@@ -26,6 +28,14 @@ class Tap(Protocol):
     def landed(self, state: State, events: Sequence[Recorded], ts: float) -> None:
         """These events of the task are in the log now. `state`: as it is by now, which may be further on."""
         ...
+
+
+class Passed(NamedTuple):
+    """What the checks of a plan that came with a task have found as the task was stored; it holds as long as they would find the same."""
+
+    checked: Checked
+    policy: Policy
+    tools: Sequence[ToolSpec]
 
 
 class Leaving:
@@ -88,8 +98,8 @@ class Parts:
     """The keys of models and sources: secret in every task."""
     given: Given = field(default_factory=Given)
     """Requests of this process with their secrets."""
-    light: dict[TaskName, None] = field(default_factory=dict)
-    """Tasks that were stored here lately, small enough to be read and planned in the event loop."""
+    light: dict[TaskName, Passed | None] = field(default_factory=dict)
+    """Tasks that were stored here lately, small enough to be read and planned in the event loop; with what is known of their plans."""
     turns: Turns = field(default_factory=Turns)
     """Of the tasks that may be what ends this process."""
     gives_back: bool = False

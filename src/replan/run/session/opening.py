@@ -63,7 +63,7 @@ async def _read(claim: Claim, parts: Parts) -> Run:
     name = TaskName(task_id, created)
     records = await _as_said(name, parts, records)
     light = name in parts.light
-    parts.light.pop(name, None)
+    passed = parts.light.pop(name, None)
     large = len(records) > MANY or any(
         weight(one.event.plan, PLAN_AT_ONCE) > PLAN_AT_ONCE
         for one in records[:1]
@@ -77,7 +77,7 @@ async def _read(claim: Claim, parts: Parts) -> Run:
             more = await _as_said(name, parts, more)
             await beside(_folded_on, more, state)
     run = Run(parts, claim, state)
-    run.large = large
+    run.large, run.passed = large, passed
     if run.state.policy.interactive or len(records) > 1 or may_hold_secrets(parts.tools):
         run.state.seal_key = await parts.store.seal_key()
     return run
