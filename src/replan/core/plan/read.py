@@ -105,8 +105,7 @@ def declining(fields: JsonObject, body: Any) -> dict[str, str]:
     said = {name: _words(fields.get(name)) for name in DECLINING}
     for name in DECLINING:
         if said[name].casefold() in _BARE and isinstance(body, dict):
-            others = {folded(other) for other in DECLINING[name]}
-            told = [_words(value) for key, value in body.items() if folded(key) in others]
+            told = [_words(value) for key, value in body.items() if folded(key) in _OTHER_NAMES[name]]
             words = "; ".join(one for one in told if one.casefold() not in _BARE)
             said[name] = words or (said[name] and _words(fields.get("reasoning"))) or said[name]
     if asks(said["cannot"]) and not said["ask_first"]:
@@ -114,6 +113,7 @@ def declining(fields: JsonObject, body: Any) -> dict[str, str]:
     return {name: text for name, text in said.items() if not says_there_is_none(text)}
 
 
+_OTHER_NAMES = {name: frozenset(map(folded, others)) for name, others in DECLINING.items()}
 _NO_REASON = "(no reason was given)"
 _BARE = {"", _NO_REASON, "yes", "true", "ja", "是"}
 

@@ -41,6 +41,8 @@ __all__ = ["Catalog", "Problem"]
 
 
 _OWN = [Named(spec.id, SOURCE, spec.id) for spec in OWN]
+_MOST_MEANT, _LONGEST_MEANT = 10_000, 200
+"""Names whose meanings are kept, and the characters of one."""
 _MOST_GONE = 1000
 """So many tools that are not there any more keep their ids."""
 
@@ -74,6 +76,8 @@ class Catalog:
         self._opened = False
         self._routes: dict[str, Route] = {}
         self._folded: dict[str, list[str]] = {}
+        self._meant: dict[str, ToolSpec | None] = {}
+        """What names mean that were looked up since the routes were made."""
         self._given: dict[tuple[str, str], str] = {}
         self._away: set[str] = set()
         """Ids of tools that are not here now, or may not be used: they mean no other tool."""
@@ -173,6 +177,7 @@ class Catalog:
         self._routes = with_families(
             made, by_name, self._away
         )  # as one: a plan may be checked in a thread meanwhile
+        self._meant = {}
         self._bad_verifiers = verifier_problems(self.specs(), self.resolve, self.nearest)
         self._own_problems += [
             Problem(self.name, f"verify: {problem}", tool) for tool, problem in self._bad_verifiers
@@ -212,7 +217,13 @@ class Catalog:
         None when there is no such tool, when several would fit equally well, or when it is the id of one that is
         not here now.
         """
-        return meant_by(name, self._routes, self._folded, self._away)
+        known = self._meant  # another one as soon as the routes are
+        if name in known:
+            return known[name]
+        found = meant_by(name, self._routes, self._folded, self._away)
+        if len(known) < _MOST_MEANT and len(name) <= _LONGEST_MEANT:
+            known[name] = found
+        return found
 
     def nearest(self, name: str, n: int = 3) -> list[str]:
         """The ids most like a name that `resolve` does not know, best first."""
