@@ -288,6 +288,8 @@ class Tools(Section):
     deny: Texts = ()
     list_timeout_secs: Secs = 30.0
     """How long a start waits for the list of a source; what takes longer is taken in when it comes."""
+    samples: bool = True
+    """Whoever plans is shown a little of the data behind tools."""
     rules: dict[Text, ToolRuleTable] = {}
     """By pattern; the later over the earlier."""
     mcp_servers: dict[Text, dict[str, Any]] = {}
@@ -298,7 +300,7 @@ class Tools(Section):
     def tool_rules(self) -> ToolRules:
         """The rules as the catalogue takes them."""
         made = tuple((pattern, ToolRule(**rule.model_dump())) for pattern, rule in self.rules.items())
-        return ToolRules(allow=self.allow, deny=self.deny, rules=made)
+        return ToolRules(allow=self.allow, deny=self.deny, rules=made, samples=self.samples)
 
 
 class Orchestrator(Section):

@@ -187,6 +187,10 @@ class ToolSpec(Frozen):
     all parameters do, but for those on whose behalf it is called."""
     counterparts: tuple[ToolId, ...] = Field(default=(), exclude=True, repr=False)
     """The tools that do the very same thing (`core.tools.families`): whoever lists all tools has found them."""
+    sample: Any = Field(default=None, exclude_if=lambda value: value is None)
+    """A little of the data behind it, for whoever plans: a few rows, or what there is (`core.tools.samples`). None: nothing is told."""
+    plain_description: str = Field(default="", exclude=True, repr=False)
+    """Its description without what the sample has of it; empty: that has nothing of it."""
     waits: Literal["", "time", "condition", "callback", "question"] = Field(
         default="", exclude=True, repr=False
     )

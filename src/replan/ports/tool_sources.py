@@ -125,6 +125,15 @@ class Reporting(Protocol):
 
 
 @runtime_checkable
+class Sampled(Protocol):
+    """A source that can tell a little of the data behind its tools."""
+
+    async def data_sample(self) -> Any:
+        """JSON of at most 2 kB; None: it has nothing to tell. It is asked after each listing."""
+        ...
+
+
+@runtime_checkable
 class Discreet(Protocol):
     """A source that has keys or passwords of its own, which nobody may see."""
 

@@ -290,6 +290,8 @@ def _tell(out: Out, spec: ToolSpec) -> None:
     out.line("  parameters:" + _indented(json.dumps(spec.parameters, ensure_ascii=False, indent=2)))
     if spec.output_schema:
         out.line("  output:" + _indented(json.dumps(spec.output_schema, ensure_ascii=False, indent=2)))
+    if spec.sample is not None:
+        out.line("  sample:" + _indented(printable(json.dumps(spec.sample, ensure_ascii=False, indent=2))))
 
 
 def _indented(text: str) -> str:

@@ -67,6 +67,8 @@ class ToolRules(Frozen):
     deny: tuple[str, ...] = ()
     rules: tuple[tuple[str, ToolRule], ...] = ()
     """The later over the earlier."""
+    samples: bool = True
+    """Samples of data may be shown to whoever plans."""
 
 
 class Named(NamedTuple):

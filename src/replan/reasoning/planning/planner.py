@@ -18,7 +18,15 @@ from replan.reasoning.planning.in_place import InPlace, prose_of
 from replan.reasoning.planning.invented import invented_links
 from replan.reasoning.planning.loosen import loosen
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
-from replan.reasoning.prompting.describe import data_text, output_text, task_data, today_text, tool_lines
+from replan.reasoning.prompting.describe import (
+    data_text,
+    output_text,
+    samples_of,
+    samples_text,
+    task_data,
+    today_text,
+    tool_lines,
+)
 from replan.reasoning.prompting.noes import noes_in
 from replan.reasoning.prompting.offered import guided, offered_text, with_choice
 from replan.reasoning.prompting.previous import written_before
@@ -180,11 +188,16 @@ def plan_prompt(
 ) -> Rendered:
     """The planning prompt, filled in."""
     advice = guidance_text(task, style) if style == "small" else ""
+    samples = samples_of(tools, style)
+    lines = tool_lines(tools, style=style, limit=_TOOL_CHARS[style], sampled=samples)
     values = {
         "task": fence("task", task.description),
         "today": today_text(task, style),
-        "tools": fence("tools", tool_lines(tools, style=style, limit=_TOOL_CHARS[style])),
-        "data": guided(_data(task, tools, style), joined(offered_text(offered, "planning", style), advice)),
+        "tools": fence("tools", lines),
+        "data": guided(
+            joined(_data(task, tools, style), samples_text(samples)),
+            joined(offered_text(offered, "planning", style), advice),
+        ),
     }
     if style != "small":
         values["guidance"] = f"# Advice for this kind of task\n\n{task.guidance}" if task.guidance else ""

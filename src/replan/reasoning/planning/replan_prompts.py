@@ -9,6 +9,8 @@ from replan.core.words import some
 from replan.reasoning.prompting.describe import (
     output_text,
     people_text,
+    samples_of,
+    samples_text,
     shape,
     task_data,
     today_text,
@@ -58,16 +60,18 @@ def replan_prompt(style: str, view: ReplanView, tools: Sequence[ToolSpec]) -> Re
     """The prompt for new steps, filled in."""
     small = style == "small"
     data = task_data(view.task, limit=ROOM[style].data)
+    samples = samples_of(tools, style)
     values = {
         "task": fence("task", shorten(view.task.description, 4 * ROOM[style].words + 8_000)),
         "today": today_text(view.task, style),
-        "tools": fence("tools", tool_lines(tools, style=style, limit=ROOM[style].tools)),
+        "tools": fence("tools", tool_lines(tools, style=style, limit=ROOM[style].tools, sampled=samples)),
         "data": joined(
             guided(section("Data:", "data", data), guidance_text(view.task, style))
             if small
             else fence("data", data)
             if data
             else "",
+            samples_text(samples),
             previous_text(view.task, style, "plan"),
         ),
         "previous": section(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import Any
 
 from replan.core.calls.telling import unique_words
-from replan.core.types import JsonObject, ToolSpec
+from replan.core.tools.samples import shown_samples
+from replan.core.types import JsonObject, ToolId, ToolSpec
 from replan.reasoning.prompting.history import shorten
 from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.previous import Use, previous_text
@@ -26,15 +27,36 @@ _OUTPUT_CHARS = 8_000
 _PEOPLE_CHARS = {"standard": 6_000, "small": 500}
 
 
-def tool_lines(tools: Sequence[ToolSpec], *, style: str, limit: int) -> str:
+def tool_lines(tools: Sequence[ToolSpec], *, style: str, limit: int, sampled: Collection[ToolId] = ()) -> str:
     """Every tool, one after the other; descriptions are cut so that all of them stay near `limit` characters, and what a tool
-    takes and gives is at `_MOST_OF_SHAPE`."""
+    takes and gives is at `_MOST_OF_SHAPE`. `sampled`: those whose samples are shown beside them."""
     if not tools:
         return "(there are no tools)"
     each = max(60, limit // len(tools))
     if style == "small":
         return "\n".join(_line(tool, min(each, 240)) for tool in tools)
-    return "\n\n".join(_entry(tool, each) for tool in tools)
+    return "\n\n".join(_entry(tool, each, sampled=tool.id in sampled) for tool in tools)
+
+
+_SAMPLES_CHARS = 8_000
+
+
+def samples_of(tools: Sequence[ToolSpec], style: str) -> dict[ToolId, str]:
+    """The samples that whoever plans is shown, each as a line, by tool; of a small model's prompt none."""
+    return {} if style == "small" else shown_samples(tools, _SAMPLES_CHARS)
+
+
+def samples_text(samples: Mapping[ToolId, str]) -> str:
+    """The same as a part of the prompt; empty if there are none."""
+    if not samples:
+        return ""
+    return f"{_SAMPLES}\n{fence('samples', chr(10).join(dict.fromkeys(samples.values())))}"
+
+
+_SAMPLES = (
+    "A little of the data behind tools, to see its form and spelling; there may be more and other data, and no value of it is to be taken "
+    "for what a call would give:"
+)
 
 
 _MOST_OF_SHAPE = 2_000
@@ -57,8 +79,9 @@ def _line(tool: ToolSpec, each: int) -> str:
     return f"{shorten(signature(tool), 2 * _MOST_OF_SHAPE)}: {shorten(one_line(tool.description or tool.name), each)}"
 
 
-def _entry(tool: ToolSpec, each: int) -> str:
-    lines = [f"tool: {tool.id}", f"what: {shorten(one_line(tool.description or tool.name or tool.id), each)}"]
+def _entry(tool: ToolSpec, each: int, *, sampled: bool) -> str:
+    told = (tool.plain_description if sampled else "") or tool.description
+    lines = [f"tool: {tool.id}", f"what: {shorten(one_line(told or tool.name or tool.id), each)}"]
     lines.append(f"effect: {_effect(tool)}{_change(tool)}")
     lines.append(
         f"parameters: {shorten(_json(_trimmed(inline(tool.parameters))), max(each, _MOST_OF_SHAPE))}"

@@ -70,7 +70,8 @@ class Catalog:
         self._remembered: dict[str, Collection[str]] = {}
         self.rules = rules or ToolRules()
         self._listings = [
-            Listing(name, source, self._rebuild, sleep=sleep) for name, source in with_unique_names(sources)
+            Listing(name, source, self._rebuild, sleep=sleep, samples=self.rules.samples)
+            for name, source in with_unique_names(sources)
         ]
         self._list_timeout_secs = list_timeout_secs
         self._opened = False

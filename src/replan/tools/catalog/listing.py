@@ -11,13 +11,16 @@ from replan.beside import beside
 from replan.core.data.patterns import unread_told
 from replan.core.data.validation import unread_patterns
 from replan.core.secrets import with_secret_fields
+from replan.core.tools.samples import sample_problem, with_seen_sample, without_sample
 from replan.core.types import ToolSpec
 from replan.core.words import in_digits
 from replan.errors import ReplanError
-from replan.ports import Reporting, ToolSource, Watched
+from replan.ports import Reporting, Sampled, ToolSource, Watched
 from replan.tools.schema_check import problem_of
 
 FIRST_WAIT_SECS, LONGEST_WAIT_SECS = 1.0, 60.0
+LONGEST_SAMPLE_SECS = 5.0
+"""A source that takes longer to tell of its data tells nothing."""
 LONGEST_LISTING_SECS = 300.0
 """A source that takes longer to list its tools is asked anew."""
 _MANY = 100
@@ -51,9 +54,12 @@ class Listing:
         changed: Callable[[], None],
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        samples: bool = True,
     ) -> None:
+        """`samples`: what there is of the data behind the tools may be told."""
         self.name = name
         self.source = source
+        self._samples = samples
         self.specs: tuple[ToolSpec, ...] | None = None
         """What was listed last; None: nothing yet."""
         self.problems: list[Problem] = []
@@ -165,6 +171,7 @@ class Listing:
                 specs = tuple(await beside(_sane, self.name, tools, problems))
             else:
                 specs = tuple(_sane(self.name, tools, problems))
+            specs = await self._with_sample(specs) if self._samples else tuple(map(without_sample, specs))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -183,6 +190,20 @@ class Listing:
                 problems += [Problem(self.name, *told) for told in self.source.problems()]
         self.problems = problems
         return True
+
+    async def _with_sample(self, specs: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+        """What a source tells of the data behind all of its tools goes with the first that reads; a source that cannot tell has none."""
+        if not isinstance(self.source, Sampled) or not specs:
+            return specs
+        sample = None
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(LONGEST_SAMPLE_SECS):
+                sample = await self.source.data_sample()
+        if sample is None or sample_problem(sample):
+            return specs
+        at = next((at for at, spec in enumerate(specs) if spec.effect == "reads"), 0)
+        told = with_seen_sample(specs[at].put(sample=sample))
+        return (*specs[:at], told, *specs[at + 1 :])
 
     def _failed(self, words: str) -> Problem:
         kept = "; what it had before is kept" if self.specs is not None else ""
@@ -210,7 +231,10 @@ def _sane(source: str, tools: Iterable[object], problems: list[Problem]) -> list
             spec = spec.model_copy(update={"output_schema": None})
         if unread := _unread(spec):
             problems.append(Problem(source, unread, spec.id))
-        kept[spec.id] = with_secret_fields(spec)
+        if spec.sample is not None and (wrong := sample_problem(spec.sample)):
+            problems.append(Problem(source, f"its sample is ignored: {wrong}", spec.id))
+            spec = spec.put(sample=None)
+        kept[spec.id] = with_seen_sample(with_secret_fields(spec))
     return list(kept.values())
 
 

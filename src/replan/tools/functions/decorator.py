@@ -53,6 +53,7 @@ class ToolOptions:
     substitutes: tuple[str, ...] = ()
     unique_by: tuple[str, ...] = ()
     output_schema: JsonObject | type | None = None
+    sample: Any = None
     namespace: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Local names that the annotations mention, where the function was decorated."""
 
@@ -82,6 +83,7 @@ def tool(
     substitutes: Iterable[str] = (),
     unique_by: Iterable[str] = (),
     output_schema: JsonObject | type | None = None,
+    sample: Any = None,
 ) -> Callable[[F], F]: ...
 
 
@@ -107,6 +109,7 @@ def tool(
     substitutes: Iterable[str] = (),
     unique_by: Iterable[str] = (),
     output_schema: JsonObject | type | None = None,
+    sample: Any = None,
 ) -> Any:
     """Mark a function as a tool; it stays callable as before.
 
@@ -124,6 +127,7 @@ def tool(
     `substitutes`: names of tools that do the very same thing, so that the effect of one may stand for this one's.
     `unique_by`: parameters (`invoice`, `body.title`) that tell its effects apart: two calls of a task where these are the same have one effect.
     `output_schema`: a JSON Schema or a type, where the return annotation does not say it.
+    `sample`: a little of what it gives or works on, as JSON of at most 2 kB: whoever plans is shown it as data.
     Raises `ToolDefinitionError` for a function that cannot be a tool.
     """
 
@@ -151,6 +155,8 @@ def tool(
             raise refused(
                 inner, f"unique_by is for effect='once'; a tool that is {effect!r} may be called again"
             )
+        if sample is not None:
+            _check_sample(inner, sample)
         options = ToolOptions(
             name=name,
             description=description,
@@ -171,6 +177,7 @@ def tool(
             substitutes=_names(inner, "substitutes", substitutes),
             unique_by=by,
             output_schema=output_schema,
+            sample=sample,
             namespace=mentioned_locals(inner),
         )
         refuse_variadic(inner)
@@ -311,6 +318,13 @@ def _check(function: Any, *, name: str | None, effect: object, timeout: object, 
         raise refused(function, f"timeout={timeout!r} is not a positive number of seconds")
     if retries is not None and (isinstance(retries, bool) or not isinstance(retries, int) or retries < 0):
         raise refused(function, f"retries={retries!r} is not a whole number of at least 0")
+
+
+def _check_sample(function: Callable[..., Any], sample: Any) -> None:
+    from replan.core.tools.samples import sample_problem  # which few tools need
+
+    if problem := sample_problem(sample):
+        raise refused(function, f"sample: {problem}")
 
 
 def _check_flags(function: Any, **flags: object) -> None:

@@ -176,6 +176,7 @@ class FunctionTool:
             requires_approval=options.requires_approval,
             substitutes=options.substitutes,
             unique_by=options.unique_by,
+            sample=options.sample,
             in_process=True,
         )
         if options.unique_by and (problem := unique_problem(self.spec)):

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from replan.core.secrets import MASK, is_secret_name
+from replan.core.tools.samples import as_many_as_fit
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.tools.functions.context import current
@@ -112,12 +114,18 @@ class DatabaseSource(KitSource):
                 tables = await self._threads.run(self._database.tables)
                 if self._rows:
                     rows = await self._threads.run(lambda: sampled(self._database, tables))
-        return [self._told(spec, outlined(tables, rows)) for spec in specs]
+        return [self._told(spec, tables, rows) for spec in specs]
 
-    def _told(self, spec: ToolSpec, outline: str) -> ToolSpec:
-        takes = "statement" in spec.parameters.get("properties", {})
-        parts = [spec.description, self._about, *([outline] if takes and outline else [])]
-        return spec.model_copy(update={"description": " ".join(parts)})
+    def _told(self, spec: ToolSpec, tables: Sequence[Table], rows: Mapping[str, Sequence[str]]) -> ToolSpec:
+        """Who writes a statement is told of rows: as a sample, or in the description, where no samples are shown."""
+        about = f"{spec.description} {self._about}"
+        if "statement" not in spec.parameters.get("properties", {}):
+            return spec.put(description=about)
+        told, plain = outlined(tables, rows), outlined(tables)
+        changes: dict[str, Any] = {"description": f"{about} {told}".rstrip()}
+        if told != plain:
+            changes |= {"plain_description": f"{about} {plain}".rstrip(), "sample": as_many_as_fit(rows)}
+        return spec.put(**changes)
 
 
 def sampled(database: Database, tables: Sequence[Table]) -> dict[str, list[str]]:
@@ -147,9 +155,14 @@ _SAMPLED_CHARS = 160
 
 
 def _row(table: Table) -> str:
-    """An expression for a row as text: its first columns, those of bytes left out."""
+    """An expression for a row as text: its first columns, those of bytes left out, and masked what is called as secrets are."""
     names = [column["name"] for column in table["columns"] if "BLOB" not in column["type"].upper()]
-    texts = [f"coalesce(substr(CAST({_identifier(name)} AS VARCHAR), 1, 40), 'NULL')" for name in names]
+    texts = [
+        _literal(MASK)
+        if is_secret_name(name)
+        else f"coalesce(substr(CAST({_identifier(name)} AS VARCHAR), 1, 40), 'NULL')"
+        for name in names
+    ]
     return " || ', ' || ".join(texts[:_SAMPLED_COLUMNS])
 
 

@@ -170,6 +170,18 @@ class Connection:
             task.cancel()
             task.add_done_callback(_noticed)
 
+    async def resources(self) -> list[types.Resource]:
+        """The first page of what the server has to read; none of one that does not say that it has any."""
+        if self._client.server_capabilities.resources is None:
+            return []
+        task = asyncio.create_task(self._client.list_resources())
+        try:
+            await _first(task, self.gone, timeout_secs=None)
+            return task.result().resources if task.done() else []
+        finally:
+            task.cancel()
+            task.add_done_callback(_noticed)
+
     def retire(self) -> None:
         """Take no more calls, and end with the last of those that run: one that was cut off says nothing of the others."""
         self._retired = True

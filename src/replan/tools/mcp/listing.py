@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from replan.core.references.kept import without_files
+from replan.core.tools.samples import sample_problem
 from replan.core.types import Effect, JsonObject, ToolSpec
 from replan.errors import InputError
 
 if TYPE_CHECKING:
-    from mcp_types import Tool
+    from mcp_types import Resource, Tool
 
 _EFFECTS = get_args(Effect)
 UNFINISHED = "replan/resultType"
@@ -106,6 +107,30 @@ def listed(
         **{"effect": effect, **own},
     )
     return Listed(spec, output, wrapped)
+
+
+_MOST_RESOURCES, _MOST_TOLD = 20, 200
+
+
+def resources_told(resources: Sequence[Resource]) -> JsonObject | None:
+    """What there is to read on a server, in short; None if nothing is."""
+    told = [
+        {
+            name: value[:_MOST_TOLD] if isinstance(value, str) else value
+            for name, value in (
+                ("uri", str(one.uri)),
+                ("name", one.name),
+                ("description", one.description),
+                ("type", one.mime_type),
+                ("size", one.size),
+            )
+            if value is not None
+        }
+        for one in resources[:_MOST_RESOURCES]
+    ]
+    while told and sample_problem({"resources": told}):
+        told.pop()
+    return {"resources": told} if told else None
 
 
 def _is_wrapping(output: JsonObject, tool: str) -> bool:

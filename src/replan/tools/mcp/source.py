@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from replan.beside import beside
 from replan.core.limits.breaker import Breaker, Try
-from replan.core.types import ToolSpec
+from replan.core.types import JsonObject, ToolSpec
 from replan.errors import InputError, ToolCallError
 from replan.ports import ToolCall, ToolProblem
 from replan.tools.bounds import MAX_RESULT_BYTES, check_parameters, unknown_tool
 from replan.tools.large_bytes import with_files
-from replan.tools.mcp.listing import Listed, Override, listed
+from replan.tools.mcp.listing import Listed, Override, listed, resources_told
 from replan.tools.mcp.servers import HttpServer, Server, checked, default_name
 from replan.tools.names import nearest
 
@@ -101,6 +101,11 @@ class McpSource:
     async def tools(self) -> Sequence[ToolSpec]:
         """The tools as the server lists them now; `ToolCallError` where it cannot be reached or does not answer."""
         return await self._list(None)
+
+    async def data_sample(self) -> JsonObject | None:
+        """The resources that the server has, as it lists them; their contents are not read."""
+        connection = await self._connected(None)
+        return resources_told(await connection.resources())
 
     def problems(self) -> Sequence[ToolProblem]:
         """What was left out of the latest list, and overrides for tools that it does not have."""

@@ -30,7 +30,12 @@ ERROR_METADATA = "replan-error-bin"
 """Trailing metadata of a gRPC call that was turned away: the error as JSON in UTF-8."""
 MAX_REQUEST_BYTES = 16 * 2**20
 KINDS = frozenset(get_args(FaultKind))
-NOT_SENT = frozenset({"source", "in_process", "keys_in", "verify", "counterparts", "waits"})
+NOT_SENT = frozenset(
+    {
+        "source", "in_process", "keys_in", "verify", "counterparts", "waits", "asks_model", "sample",
+        "plain_description",
+    }
+)  # fmt: skip
 """Of a tool: what only the side that calls it can know, or decide."""
 SPEC_FIELDS = tuple(name for name in ToolSpec.model_fields if name not in NOT_SENT)
 
