@@ -160,7 +160,8 @@ def test_actions_of_two_steps_that_have_one_id_get_one_each() -> None:
 
 
 def test_a_step_that_stands_as_before_keeps_its_actions() -> None:
-    new = with_free_ids([acting("a", "pay", "mail"), acting("b", "pay", "mail")], (), {"b"})
+    steps = [acting("a", "pay", "mail"), acting("b", "pay", "mail")]
+    new = with_free_ids(steps, {"b", "pay", "mail"}, {"b": ["b", "pay", "mail"]})
     assert ids(new) == [["a", "step_1", "step_2"], ["b", "pay", "mail"]]
 
 
@@ -178,3 +179,10 @@ def test_an_action_that_has_the_id_of_a_step_gets_one_of_its_own() -> None:
     new = with_free_ids([step("pay"), acting("b", "pay", "mail")], ())
     assert ids(new) == [["pay"], ["b", "step_1", "mail"]]
     assert new[1].actions[1].parameters["id"] == "${step_1.output.id}"
+
+
+def test_what_a_step_that_stands_as_before_had_is_free_for_no_other() -> None:
+    steps = [step("pay"), acting("b", "mail", parameters={}, dependencies=("pay",))]
+    new = with_free_ids(steps, {"b", "pay", "mail"}, {"b": ["b", "pay", "mail"]})
+    assert ids(new) == [["step_1"], ["b", "mail"]]
+    assert new[1].dependencies == ("step_1",)

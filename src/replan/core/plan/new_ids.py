@@ -20,17 +20,21 @@ _OF_ACTION = re.compile(r"([${]\{\s*+)([A-Za-z_][\w\-]*+)(\s*+\.\s*+actions\s*+\
 """An action by way of its step, at the beginning of a reference."""
 
 
+_NONE: Mapping[StepId, Collection[str]] = {}
+
+
 def with_free_ids(
-    new: Sequence[Step], taken: Collection[str], as_before: Collection[StepId] = ()
+    new: Sequence[Step], taken: Collection[str], as_before: Mapping[StepId, Collection[str]] = _NONE
 ) -> list[Step]:
     """The steps, those and their actions whose id is taken under a free one, and what refers to them with them.
 
     A name means what these steps give it, wherever they do; within the step that has it, it can only mean the older one. Actions of several
-    of them that have one id get free ones, but for those that another step may mean, and for those of the steps that stand `as_before`.
+    of them that have one id get free ones, but for those that another step may mean. A step that stands `as_before` keeps what it had of its own.
     """
     new = _with_own_actions(new, taken, as_before)
     own = [name for step in new for name in _ids(step)]
-    clashes = [name for name in dict.fromkeys(own) if name in taken]
+    keep = {name for step in new for name in _ids(step) if name in as_before.get(step.step_id, ())}
+    clashes = [name for name in dict.fromkeys(own) if name in taken and name not in keep]
     if not clashes:
         return new
     free = _free({*taken, *own})

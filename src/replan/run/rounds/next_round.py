@@ -206,8 +206,8 @@ async def _by_planner(
         check_ids(run, read.steps, new)
         based = with_marks_of_copies(plan, read.steps, staying, over)
         written_anew = {step.step_id for step in new} & helped
-        again = {name for step in plan.steps if step.step_id in written_anew for name in ids_of(step)}
-        free = with_free_ids(new, state.ids_used() - again, written_anew)
+        again = {step.step_id: ids_of(step) for step in plan.steps if step.step_id in written_anew}
+        free = with_free_ids(new, state.ids_used(), again)
         given.clear()
         given.update(renamed(new, free))
         new = free
