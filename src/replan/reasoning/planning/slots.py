@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -239,9 +240,9 @@ def _lacking(said: Any, workflow: Workflow) -> list[str]:
 
 def _names(said: Any) -> Iterator[str]:
     """Every text in it and every name of a field, as far down as lists and objects of them go."""
-    waiting = [said]
+    waiting = deque([said])
     while waiting:
-        one = waiting.pop(0)
+        one = waiting.popleft()
         if isinstance(one, str):
             yield from (one.strip(), *(part.strip(" `'\"") for part in one.split(",")))
         elif isinstance(one, list):
