@@ -122,6 +122,20 @@ def test_every_mixture_of_references_is_read_and_told_in_pieces_as_in_one(data: 
     assert "".join([*told, pieces.take(whole[cut:]), pieces.rest()]) == known.hide(whole)
 
 
+@pytest.mark.parametrize("form", ["\\u{:04x}", "&#{};", "&#x5c;x{:02x}", "%25{:02X}", "\\u0026#x0000{:x};"])
+@pytest.mark.parametrize("secret", ["Abcdefgh12345678", SECRETS[0]])
+def test_a_secret_of_which_every_sign_is_a_reference_is_told_in_no_piece(secret: str, form: str) -> None:
+    known = KnownSecrets()
+    known.add(secret, "key")
+    whole = f"it is {''.join(form.format(ord(sign)) for sign in secret)}, and so on; {'words ' * 200}"
+    pieces = Pieces(known)
+    told = [pieces.take(sign) for sign in whole]
+    assert "words" in "".join(told), "what is no secret is told as it comes"
+    assert (
+        "".join([*told, pieces.rest()]) == known.hide(whole) == f"it is {MASK}, and so on; {'words ' * 200}"
+    )
+
+
 def test_a_secret_that_has_references_itself_is_hidden_as_it_is_and_as_it_is_read() -> None:
     known = KnownSecrets()
     known.add("p%40ss+word/77", "password")  # out of an address

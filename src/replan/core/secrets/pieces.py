@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from replan.core.masked import MASK
 from replan.core.secrets.known import KnownSecrets
+from replan.core.secrets.references import readings
 
 
 class Pieces:
@@ -29,7 +30,19 @@ class Pieces:
             self._before = piece[-1:] or self._before
             return piece
         self._held += piece
-        return "" if self._whole else self._told(len(self._held) - self._known.reach())
+        return "" if self._whole else self._told(self._sure())
+
+    def _sure(self) -> int:
+        """Up to where no secret begins that may not have come whole: it may be all references, each of several signs."""
+        reach = self._known.reach()
+        upto = len(self._held) - reach
+        if upto <= 0 or not self._known:
+            return upto
+        behind = (
+            read.begins(len(read.text) - reach) if len(read.text) > reach else 0
+            for read in readings(self._held)
+        )
+        return min(upto, *behind, upto)
 
     def rest(self) -> str:
         """The text has come to its end."""
