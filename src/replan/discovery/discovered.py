@@ -117,10 +117,10 @@ class Discovered:
             try:
                 async with asyncio.timeout(LONGEST_LOOK_SECS):
                     look = await self._registry.look(self.service, mark)
-            except (RegistryUnavailable, TimeoutError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is said, and looked again
                 self._failures += 1
                 mark, failures = None, failures + 1
-                self._failed(str(error) or f"no answer in {LONGEST_LOOK_SECS:.0f} s")
+                self._failed(_words(error))
                 wait = min(_LONGEST_BACKOFF_SECS, _BACKOFF_SECS * 2.0 ** min(failures - 1, 10))
                 wait *= 1.0 - 0.5 * self._rand()
             else:
@@ -188,6 +188,14 @@ class Discovered:
             )
             self._told(logging.WARNING, f"{self.service}: {self._registry.name}: {why}{still}")
         self._was_well = False
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, RegistryUnavailable):
+        return str(error)
+    if isinstance(error, TimeoutError):
+        return str(error) or f"no answer in {LONGEST_LOOK_SECS:.0f} s"
+    return f"{type(error).__name__}: {error}"
 
 
 def _instances(count: int) -> str:

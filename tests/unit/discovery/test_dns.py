@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,6 +11,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from listening import listening
+from replan.discovery.balance import Balance
+from replan.discovery.discovered import Discovered
 from replan.discovery.dns.registries import AddressRegistry, SrvRegistry
 from replan.discovery.dns.resolver import problem_of_name
 from replan.errors import RegistryUnavailable
@@ -199,3 +202,51 @@ async def test_the_addresses_of_a_name_with_a_port() -> None:
     assert Instance("127.0.0.1", 8000) in found
     with pytest.raises(RegistryUnavailable, match="no-such-host"):
         await AddressRegistry("no-such-host.invalid", 8000).look("", None)
+
+
+async def test_of_an_answer_that_is_cut_off_what_there_is_is_taken_where_nothing_comes_over_tcp() -> None:
+    def over_udp(asked: bytes) -> bytes:
+        return answer(asked, srv(0, 0, 7, "127.0.0.1"), flags=0x8380)
+
+    async with served(over_udp, lambda asked: None) as registry:
+        look = await registry.look(NAME, None)
+        assert [each.port for each in look.instances] == [7]
+        assert "cut off" in str(look.odd)
+    async with served(over_udp, lambda asked: answer(asked, srv(0, 0, 8, "127.0.0.1"))) as registry:
+        look = await registry.look(NAME, None)
+        assert ([each.port for each in look.instances], look.odd) == ([8], ())
+    async with served(lambda asked: answer(asked, flags=0x8380), lambda asked: None) as registry:
+        with pytest.raises(RegistryUnavailable):
+            await registry.look(NAME, None)
+
+
+async def test_a_long_list_that_may_change_at_any_time_is_not_read_all_the_time() -> None:
+    def over_tcp(asked: bytes) -> bytes:
+        return answer(asked, *(srv(0, 0, port, "127.0.0.1", ttl=0) for port in range(1, 1_001)))
+
+    async with served(over_tcp, over_tcp) as registry:
+        assert (await registry.look(NAME, None)).mark == 5.0
+
+
+@pytest.mark.parametrize(
+    "say",
+    [
+        lambda asked: (
+            answer(asked, srv(0, 0, 5, NAME)) if asked[-4:-2] == struct.pack(">H", SRV) else answer(asked)
+        ),
+        lambda asked: answer(asked, record(b"\xc0\x0c", 5, 5, packed(NAME))),
+        lambda asked: answer(asked, srv(0, 0, 0, "127.0.0.1")),
+        lambda asked: answer(asked, srv(0, 0, 5, "")),
+        lambda asked: asked[:2] + b"\x81\x80" + b"\xc0" * 200,
+    ],
+    ids=["itself as target", "itself as alias", "port 0", "not offered", "no message"],
+)
+async def test_a_name_that_leads_nowhere_is_no_instance_and_is_looked_for_again(say: Say) -> None:
+    async with served(say) as registry:
+        looked = Discovered(registry, NAME, scheme="http", balance=Balance())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(4):
+                await looked.begin()
+        assert (looked.state().instances, list(looked.known())) == (0, [])
+        assert looked.state().problem
+        await looked.aclose()

@@ -15,6 +15,8 @@ EVERY_SECS = 15.0
 LEAST_SECS = 1.0
 TARGETS_SECS = 20.0
 _AT_ONCE = 64
+_READ_A_SEC = 200
+"""Records, on the average: a long list that may change at any time is not read all the time."""
 
 
 class AddressRegistry:
@@ -74,8 +76,11 @@ class SrvRegistry:
             for one in answer.services
             for host in found.get(one.target.lower(), ())
         ]
+        if answer.is_cut:
+            odd.append(f"{service}: the answer is cut off, and nothing comes over TCP: some may be missing")
         holds = self._every_secs if answer.ttl is None else float(answer.ttl)
-        return Look(tuple(instances), max(LEAST_SECS, min(self._every_secs, holds)), tuple(odd))
+        least = max(LEAST_SECS, len(answer.services) / _READ_A_SEC)
+        return Look(tuple(instances), max(least, min(self._every_secs, holds)), tuple(odd))
 
     async def aclose(self) -> None:
         pass

@@ -6,10 +6,13 @@ Over UDP some servers tell a few of many records, and not that there are more (C
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import socket
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from replan.core.words import in_digits
 from replan.errors import ConfigError, RegistryUnavailable
@@ -22,6 +25,7 @@ TCP_SECS, UDP_SECS = 1.0, 3.0
 """For one server."""
 _MOST_SERVERS = 3
 _LOOKUP_SECS = 10.0
+_AT_ONCE = 8
 _WORDS = {
     "SERVFAIL": "the server failed",
     "REFUSED": "it refuses",
@@ -50,6 +54,8 @@ class Answer(NamedTuple):
     """Addresses of targets, by their names in small letters, where the server has sent them along."""
     ttl: int | None = None
     """Seconds for which its records hold."""
+    is_cut: bool = False
+    """It says itself that there is more, and nobody tells that over TCP."""
 
 
 def problem_of_name(name: str) -> str:
@@ -89,7 +95,10 @@ async def ask(name: str, kind: Kind, servers: Sequence[Server]) -> Answer:
             except dns.resolver.NXDOMAIN:  # that there is none is an answer
                 return Answer()
             except (dns.resolver.NoNameservers, dns.resolver.LifetimeTimeout) as error:
-                said += _said(error.kwargs.get("errors") or (), secs)
+                errors = error.kwargs.get("errors") or ()
+                if (cut := _cut_off(errors)) is not None:
+                    return cut
+                said += _said(errors, secs)
             else:
                 return _answer(found.rrset, found.response.additional)
     except (dns.exception.DNSException, OSError, ValueError) as error:
@@ -101,12 +110,22 @@ async def addresses_of(host: str) -> list[str]:
     """All its addresses, as this machine finds them; `RegistryUnavailable` where it has none, or nobody knows."""
     try:
         async with asyncio.timeout(_LOOKUP_SECS):
-            found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            found = await asyncio.get_running_loop().run_in_executor(_looking(), _found, host)
     except TimeoutError:
         raise RegistryUnavailable(f"{host}: no answer within {in_digits(_LOOKUP_SECS)} s") from None
     except (OSError, UnicodeError) as error:
         raise RegistryUnavailable(f"{host}: {getattr(error, 'strerror', None) or 'it is no name'}") from None
     return sorted({str(address[4][0]) for address in found})
+
+
+def _found(host: str) -> list[Any]:
+    return socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+
+
+@lru_cache(maxsize=1)
+def _looking() -> ThreadPoolExecutor:
+    """Threads of its own: names that nobody answers for would hold all those on which the rest of the process counts."""
+    return ThreadPoolExecutor(_AT_ONCE, "replan-names")
 
 
 def is_address(text: str) -> bool:
@@ -151,6 +170,21 @@ def _answer(records: RRset | None, along: Iterable[RRset]) -> Answer:
             of_targets[owner] = (*of_targets.get(owner, ()), *found)
     ttl = None if records is None else int(records.ttl)
     return Answer(tuple(services), tuple(addresses), of_targets, ttl)
+
+
+def _cut_off(errors: Iterable[tuple[object, ...]]) -> Answer | None:
+    """What there is of an answer that was too long for UDP, where nothing came over TCP: better than nobody."""
+    from dns.exception import DNSException
+    from dns.message import Truncated
+
+    for _, _, _, why, _ in errors:
+        if not isinstance(why, Truncated):
+            continue
+        with contextlib.suppress(DNSException, AttributeError):
+            message: Any = why.message()  # type: ignore[no-untyped-call]
+            if records := message.resolve_chaining().answer:
+                return _answer(records, message.additional)._replace(is_cut=True)
+    return None
 
 
 def _said(errors: Iterable[tuple[object, ...]], secs: float) -> list[str]:
