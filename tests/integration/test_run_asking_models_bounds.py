@@ -11,7 +11,7 @@ from asking_models import LABEL, ONE, SORTED, TEXTS, Slow, asks, material, run, 
 from run_tasks import FakeTool, Ran, bench, plan, step, verdict
 
 from replan.core.limits.policy import Policy
-from replan.core.tools.rules import ToolRules
+from replan.core.tools.rules import ToolRule, ToolRules
 from replan.core.types import JsonObject
 from replan.errors import ModelUnavailable, PlanInvalid
 from replan.run.service.submission import Submission
@@ -141,6 +141,36 @@ def test_the_budget_binds_it_and_leaves_nothing_open() -> None:
     assert (ran.result.failure.kind, ran.result.failure.limit) == ("budget", "max_llm_calls")
     assert model.calls["step_answer"] == 10
     assert ran.result.usage.llm_calls == 10
+
+
+def test_what_is_decided_about_tools_binds_it_and_leaves_the_places_to_others() -> None:
+    rules = ToolRules(rules=(("model", ToolRule(max_concurrent=2, timeout_secs=30)),))
+    model = Slow({"step_answer": sorts}, 10.0)
+    beside = plan(*SORTED["steps"], *[step(f"t{n}", "texts", parameters={"n": n}) for n in range(20)])
+
+    async def main() -> Ran:
+        texts = FakeTool(output=[f"review {n}" for n in range(10)], delay_secs=1.0)
+        made = await bench({"texts": texts}, model=model, rules=rules)
+        return (await made.run(beside)).check()
+
+    ran = virtual_time(main())
+    assert ran.result.is_success
+    assert model.most == 2
+    ends = ran.times("step_completed")
+    assert 50 < ends["sorted"] < 54
+    assert max(at for name, at in ends.items() if name != "sorted") < 10
+
+
+def test_a_persons_yes_may_be_wanted_for_it() -> None:
+    rules = ToolRules(rules=(("model", ToolRule(requires_approval=True)),))
+
+    async def main() -> Ran:
+        made = await bench({}, {"step_answer": {"answer": {"label": "bad"}}}, rules=rules)
+        return await made.run(ONE, interactive=True)
+
+    ran = virtual_time(main())
+    assert [one.kind for one in ran.result.waiting_for] == ["approval"]
+    assert not ran.model.requests
 
 
 def test_who_cancels_is_heard_in_the_middle_of_a_question() -> None:

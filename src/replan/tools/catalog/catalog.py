@@ -15,7 +15,6 @@ from replan.core.tools.rules import (
     ToolRules,
     admits,
     applied,
-    read_rate,
     rule_of,
     unused,
     verifier_problems,
@@ -165,11 +164,7 @@ class Catalog:
             if rule is not None:
                 route = route._replace(spec=applied(rule, route.spec))
             if tool_id not in self._gates:
-                limits = rule is not None and (rule.max_concurrent is not None or rule.rate is not None)
-                rate = read_rate(rule.rate) if rule is not None and rule.rate is not None else None
-                self._gates[tool_id] = (
-                    LimitsGate(rule.max_concurrent, rate) if limits and rule is not None else None
-                )
+                self._gates[tool_id] = LimitsGate.of(rule)
             made[tool_id] = route
         self._denied, self._named = denied, named
         away = {*self._given.values(), *(own_id for own_ids in absent.values() for own_id in own_ids)}

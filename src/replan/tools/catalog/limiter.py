@@ -7,7 +7,7 @@ import heapq
 from collections import deque
 from itertools import count
 
-from replan.core.tools.rules import Rate
+from replan.core.tools.rules import Rate, ToolRule, read_rate
 
 
 class Gate:
@@ -29,6 +29,13 @@ class Gate:
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._order = count()
         self._timer: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def of(cls, rule: ToolRule | None) -> Gate | None:
+        """The limits that a rule sets; None where it sets none."""
+        if rule is None or (rule.max_concurrent is None and rule.rate is None):
+            return None
+        return cls(rule.max_concurrent, None if rule.rate is None else read_rate(rule.rate))
 
     def try_enter(self) -> bool:
         """Take a call's right to be made, if there is one now and nobody waits for it."""

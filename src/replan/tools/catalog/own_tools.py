@@ -7,13 +7,19 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from replan.core.own_tools.listed import OWN
-from replan.core.tools.rules import Named, ToolRules, admits
+from replan.core.own_tools.model import MODEL
+from replan.core.tools.rules import Named, ToolRule, ToolRules, admits, applied, rule_of
 from replan.core.types import ToolId, ToolSpec
 from replan.core.waits.tools import CREATE_CALLBACK, SOURCE
 from replan.errors import ToolCallError
 from replan.ports import Denies, Gate, Names, ToolCall, Tools
+from replan.tools.catalog.limiter import Gate as LimitsGate
 
 _NAMES = {spec.id for spec in OWN}
+
+
+def _named(spec: ToolSpec) -> Named:
+    return Named(spec.id, SOURCE, spec.id)
 
 
 class WithOwnTools:
@@ -21,8 +27,23 @@ class WithOwnTools:
 
     def __init__(self, tools: Tools, rules: ToolRules) -> None:
         self._tools = tools
-        self._own = {spec.id: spec for spec in OWN if admits(rules, Named(spec.id, SOURCE, spec.id))}
+        self._own = {spec.id: spec for spec in OWN if admits(rules, _named(spec))}
         self.gate: Callable[[ToolId], Gate | None] = tools.gate
+        self._of_models = LimitsGate.of(self._ruled(rules))
+        if self._of_models is not None:
+            self.gate = self._gate
+
+    def _ruled(self, rules: ToolRules) -> ToolRule | None:
+        """What is decided about the tool that asks a model, of what can be; it is taken so from here on."""
+        rule = rule_of(rules, _named(MODEL)) if MODEL.id in self._own else None
+        if rule is not None:
+            of_call = ToolRule(requires_approval=rule.requires_approval, timeout_secs=rule.timeout_secs)
+            self._own[MODEL.id] = applied(of_call, MODEL)
+        return rule
+
+    def _gate(self, tool_id: ToolId) -> Gate | None:
+        own = tool_id == MODEL.id and self._tools.resolve(tool_id) is None
+        return self._of_models if own else self._tools.gate(tool_id)
 
     def specs(self) -> list[ToolSpec]:
         return self._tools.specs()
