@@ -39,25 +39,17 @@ class Sessions:
 
     @classmethod
     def before(cls, version: int, state: State, resolve: Resolve) -> Sessions:
-        found = cls()
-        over: dict[tuple[str, str | None, int], Sequence[Reference]] = {}
-        for step in state.every_step():
-            for call in step.every_call():
-                refused = call.status == "failed" and call.fault is not None and _is_refusal(call)
-                if call.plan >= version or not (refused or (call.status == "succeeded" and call.was_made)):
-                    continue
-                written = state.words_of(call.step_id, call.plan) or step.step
-                place = call.step_id, call.slot.action_id, call.plan
-                if place not in over:
-                    tool = resolve(call.tool_id)
-                    over[place] = [] if tool is None else on_behalf(tool, words_of(written, call.slot))
-                for ref in over[place]:
-                    if (giver := _giver(state, step, call.slot, ref)) is None:
-                        continue
-                    if refused:
-                        found.failed.setdefault(giver.key, []).append(call)
-                    else:
-                        found.served.add(giver.key)
+        found, over = cls(), _Over(state, resolve)
+        made = [
+            (step, call) for step in state.every_step() for call in step.every_call() if call.plan < version
+        ]
+        for step, call in made:
+            if _is_refusal(call):
+                for giver in over.givers(step, call):
+                    found.failed.setdefault(giver.key, []).append(call)
+        for step, call in made if found.failed else ():
+            if call.status == "succeeded" and call.was_made:
+                found.served.update(giver.key for giver in over.givers(step, call))
         return found
 
     def ended(self, key: CallKey) -> bool:
@@ -72,12 +64,28 @@ class Sessions:
 
 
 def _is_refusal(call: CallState) -> bool:
+    """True if its tool was called and has refused it."""
     fault = call.fault
-    return (
-        fault is not None
-        and fault.kind not in NOT_MADE
-        and (fault.happened == "no" or call.effect == "reads")
-    )
+    if call.status != "failed" or fault is None or fault.kind in NOT_MADE:
+        return False
+    return fault.happened == "no" or call.effect == "reads"
+
+
+class _Over:
+    """The calls over whose outputs others were made."""
+
+    def __init__(self, state: State, resolve: Resolve) -> None:
+        self._state, self._resolve = state, resolve
+        self._refs: dict[tuple[str, str | None, str, int], list[Reference]] = {}
+
+    def givers(self, step: StepState, call: CallState) -> Iterator[CallState]:
+        place = call.step_id, call.slot.action_id, call.tool_id, call.plan
+        if place not in self._refs:
+            written = self._state.words_of(call.step_id, call.plan) or step.step
+            tool = self._resolve(call.tool_id)
+            self._refs[place] = [] if tool is None else on_behalf(tool, words_of(written, call.slot))
+        found = (_giver(self._state, step, call.slot, ref) for ref in self._refs[place])
+        return (giver for giver in found if giver is not None)
 
 
 def _giver(state: State, step: StepState, slot: Slot, ref: Reference) -> CallState | None:
@@ -162,10 +170,13 @@ def renews(
     state: State, steps: Collection[Step], constants: Mapping[str, ConstantCall], resolve: Resolve
 ) -> bool:
     """True if the steps state a login that is made anew unasked, as what it gave has ended: what failed over that may be tried again."""
+    sessions = Sessions.before(state.plans + 1, state, resolve)
+    if not sessions.failed:
+        return False
     planned = PlannedCalls(state, steps, constants, resolve)
     calls = (one for step in steps for one in planned.of(step, readings=True) if one.tool.effect != "once")
     keys = {key for one in calls if one.base and (key := state.ledger.newest(one.base)) is not None}
-    return bool(keys) and any(map(Sessions.before(state.plans + 1, state, resolve).ended, keys))
+    return any(map(sessions.ended, keys))
 
 
 def _ask(state: State, login: Call, one: Call, before: CallState) -> str:
