@@ -39,6 +39,14 @@ serve: $(VENV)/.run  ## Serve tasks on port 8080, with the tools of examples/giv
 test: check  ## Check, then run the tests
 	$(BIN)/python -m pytest
 
+$(VENV)/bedrock: $(VENV)/.dev locks/bedrock.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $@ --require-hashes --no-deps -r locks/bedrock.txt
+	@touch $@
+
+.PHONY: bedrock
+bedrock: $(VENV)/bedrock  ## Run the tests of Bedrock, which `test` skips (installs boto3 apart)
+	PYTHONPATH=$(VENV)/bedrock $(BIN)/python -m pytest -n0 tests/contract/test_providers.py -k bedrock
+
 slow: $(VENV)/.dev  ## Run the tests, and list the slowest twenty
 	$(BIN)/python -m pytest --durations=20
 
@@ -154,7 +162,7 @@ lock: $(VENV)/.dev  ## Renew the lock files
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-header --no-annotate --extra serve --extra workers --extra models --extra openapi \
 		--extra remote -c locks/run.txt pyproject.toml locks/serve.in -o locks/serve.txt
-	for name in audit bench-servers conformance conformance-crewai conformance-llmcompiler fuzz; do \
+	for name in audit bedrock bench-servers conformance conformance-crewai conformance-llmcompiler fuzz; do \
 		$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 			--no-emit-find-links --no-header --no-annotate locks/$$name.in -o locks/$$name.txt; done
 
