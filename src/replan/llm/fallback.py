@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 from replan.core.limits.breaker import Breaker
 from replan.core.limits.prices import FREE, Price
+from replan.core.types import Usage
 from replan.core.words import in_digits
 from replan.errors import ModelUnavailable
 from replan.llm.relay import Relay
@@ -136,6 +137,7 @@ async def ask_first(
     waits: list[float] = []
     back: list[float] = []
     later: set[bool] = set()
+    in_part: ModelReply | None = None
     unread = request.unread
     for place in order:
         model, last = place.model, place is order[-1]
@@ -181,14 +183,24 @@ async def ask_first(
             places.answered(place)
             if not (last or reply.other_ways):
                 place.ways[request.schema_name] = unread
-            return reply.model_copy(
+            reply = reply.model_copy(
                 update={
                     "endpoint": reply.endpoint or model.name,
                     "other_ways": reply.other_ways or not last,
                 }
             )
+            if last or not reply.read_in_part:
+                return reply
+            reasons.append(f"{model.name}: it has read a part of the prompt only")
+            if in_part is None:
+                in_part = reply
+            if request.watcher is not None:
+                request.watcher.used(reply.usage)
         finally:
             tried.abandoned()  # unless it has told how it went
+    if in_part is not None:  # better than nobody
+        was_told = request.watcher is not None
+        return in_part.model_copy(update={"usage": Usage()}) if was_told else in_part
     if not order:
         transient, reasons = True, [places.nobody()]
     # A single model speaks for itself.

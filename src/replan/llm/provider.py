@@ -221,6 +221,7 @@ class ProviderModel:
             endpoint=self.name,
             other_ways=climb.other_ways,
             cut=cut,
+            read_in_part=prompt_was_cut(forms.usage_of(response), request),
             could_be_read=climb.could_be_read,
         )
 

@@ -92,6 +92,8 @@ class ModelReply(Frozen):
     """The same may be asked in another way, should this not have the form of an answer (`ModelRequest.unread`)."""
     cut: bool = Field(default=False, exclude_if=lambda value: not value)
     """It stopped at a limit of tokens before it was whole: what is missing may be what counts, so nothing of it is believed."""
+    read_in_part: bool = Field(default=False, exclude_if=lambda value: not value)
+    """By its count of tokens the endpoint has read a part of the prompt only: somebody else who can be asked is to be believed before it."""
     could_be_read: Callable[[], None] | None = Field(default=None, exclude=True, repr=False)
     """Told by whoever has read the answer that it had the form of one."""
 

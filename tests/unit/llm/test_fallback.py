@@ -272,3 +272,21 @@ def test_where_all_are_left_alone_for_longer_than_there_is_time_that_is_said() -
         return [len(one.requests) for one in both]
 
     assert virtual_time(scene()) == [3, 3]
+
+
+class Partly(ScriptedModel):
+    """By its count, it has read a part of the prompt."""
+
+    async def ask(self, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> ModelReply:
+        return (await super().ask(request, on_text)).model_copy(update={"read_in_part": True})
+
+
+async def test_one_that_has_read_a_part_of_the_prompt_is_believed_only_where_nobody_else_answers() -> None:
+    def partly() -> ScriptedModel:
+        return Partly({"evaluation": [{"by": 1}]}, name="short")
+
+    whole = await FallbackModel([partly(), model({"by": 2})]).ask(REQUEST)
+    assert whole.text == '{"by": 2}'
+    alone = await FallbackModel([partly(), model(DOWN)]).ask(REQUEST)
+    assert (alone.text, alone.endpoint) == ('{"by": 1}', "short")
+    assert (await FallbackModel([model(DOWN), partly()]).ask(REQUEST)).text == '{"by": 1}'
