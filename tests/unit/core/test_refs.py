@@ -8,8 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from replan.core.references.refs import (
+    Expression,
     Reference,
     escape,
+    expressions,
     has_references,
     parse,
     references,
@@ -234,9 +236,9 @@ def test_a_value_comes_through_a_whole_reference_unchanged_and_through_a_text_as
         ("${step_1[0]}", "an output is written ${step_1.output[0]}"),
         ("${step_1.outputx}", "an output is written ${step_1.output.outputx}"),
         ("${step_1.output x}", "an output is written"),
-        ("${step_1.output * 2}", "to compute with it write an expression"),
-        ("${step_1.output + step_2.output}", "to compute with it write an expression"),
-        ("${step_1.output /100}", "to compute with it write an expression"),
+        ("${step-b.output * 2}", "to compute with it write an expression"),
+        ("${step_1.output *2 +}", "to compute with it write an expression"),
+        ("${step_1.output.price * 2 +}", "no JMESPath"),
         ("${step_1.output.}", "an output is written ${step_1.output}"),
         ("${step_1.actions}", "an output is written"),
         ("${step_1.output.a-b}", 'written in double quotes: "like-this"'),
@@ -298,13 +300,54 @@ def test_a_text_with_an_escape_only_is_filled_in_but_refers_to_nothing() -> None
 
 
 @pytest.mark.parametrize(
+    "written",
+    [
+        "step_1.output * 2",
+        "step_1.output + step_2.output",
+        "step_1.output.price*1.19",
+        "(item.total + 1) / 3",
+        "index + 1",
+        "upper(step_1.output.name)",
+        "step_1.output.n > 3 ? 'a' : 'b'",
+        "merge_by(step_1.output, step_2.output, 'id')",
+    ],
+)
+def test_what_is_no_reference_and_can_be_worked_out_is_an_expression(written: str) -> None:
+    (found,) = parse(f"${{{written}}}")
+    (wanted,) = parse(f"${{= {written} }}")
+    assert isinstance(found, Expression)
+    assert isinstance(wanted, Expression)
+    assert found.meaning(lambda ref: ref.raw) == wanted.meaning(lambda ref: ref.raw)
+    assert found.changed(lambda raw: raw) == found.raw
+    assert parse(f"{{{{{written}}}}}") == (found._replace(raw=f"{{{{{written}}}}}"),)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "${a + b}",  # of another language's template
+        "${a.name + '!'}",
+        "${price * 2}",
+        "${1 + 2}",
+        "${step_1.output.unit-price}",
+        "${step_1.output.x ?? 'none'}",
+        "${step_1.output.x + }",
+        "${step_1.output.a || 'none'}",  # JMESPath
+        "${length(step_1.output)}",
+    ],
+)
+def test_nothing_else_is_one(written: str) -> None:
+    assert not list(expressions(written))
+
+
+@pytest.mark.parametrize(
     ("written", "says"),
     [
         (
             "${length(items)}",
             "refers to no output; a function comes after the output: ${step_1.output.items | length(@)}",
         ),
-        ("${join(', ', [step_1.output.x, step-2.output])}", "looks at several outputs"),
+        ("${join(', ', [step_1.output.x, step-b.output])}", "looks at several outputs"),
         ("${size(step_1.output.items)}", "JMESPath has no function size()"),
     ],
 )

@@ -216,7 +216,7 @@ def test_a_reference_inside_a_longer_text(written: str, text: str) -> None:
         ("${book.output.${price}}", "${book.output.${price}}"),
         ("f{{}} and ${}", "{{}}"),
         ("a ${book.title} b", "${book.title}"),
-        ("a ${books.output.id + 1} b", "${books.output.id + 1}"),
+        ("a ${books.output.id + } b", "${books.output.id + }"),
         ("${ёлка.output}", "${ёлка.output}"),
     ],
 )

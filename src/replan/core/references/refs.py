@@ -164,7 +164,7 @@ def _scan(text: str, *, literal: bool) -> Iterator[tuple[str, Segment]]:
             if end >= 0 and (begins := _COMPUTED.match(raw, 2)):
                 yield raw, _expression(raw, begins.end(), len(closer))
             else:
-                yield raw, _reference(raw, 2, len(closer), closed=end >= 0)
+                yield raw, _meant(raw, len(closer), closed=end >= 0)
             at = after
     yield (text[at:],) * 2
 
@@ -228,6 +228,25 @@ def _literal_hint(raw: str) -> str:
 def _short(raw: str, most: int = MAX_LENGTH) -> str:
     """The reference as messages show it."""
     return raw if len(raw) <= most else raw[:40] + "…"
+
+
+def _meant(raw: str, closing: int, *, closed: bool) -> Reference | Expression:
+    """The reference; the expression where it is none, but can be worked out: nobody writes `${a.output.price * 2}` for anything else."""
+    found = _reference(raw, 2, closing, closed=closed)
+    if not found.problem or not closed or _HYPHENED.search(raw):
+        return found
+    made = _expression(raw, 2, closing)
+    refers = made.references and not any(one.problem or not _names_a_value(one) for one in made.references)
+    return made if refers and not made.problem else found
+
+
+_HYPHENED = re.compile(r"\w-[A-Za-z_]")
+"""As fields of other writings have it, too: `${a.output.unit-price}` is no difference."""
+
+
+def _names_a_value(ref: Reference) -> bool:
+    """True where it says what of a step is meant: names alone (`${a + b}`) are as well a template of another language."""
+    return ref.head in WORDS or "." in ref.raw
 
 
 def _reference(raw: str, opening: int, closing: int, *, closed: bool) -> Reference:
