@@ -6,12 +6,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from run_tasks import Bench, Ran, bench, plan, step, verdict
+from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
 from test_run_forks import at_of, forked
-from test_run_forks_alike import BOB, STEPS, Bank, SlowStore, fork_of
-from test_run_recovery import overall, reflection
+from test_run_forks_alike import BOB, STEPS, Bank, SlowStore, fork_of, pays
+from test_run_recovery import READS, overall, reflection
 
 from replan.core.limits.policy import Policy
+from replan.core.tools.rules import ToolRule, ToolRules
+from replan.core.types import Verifier
 from replan.testing import virtual_time
 
 
@@ -212,3 +214,26 @@ def test_what_a_later_plan_has_begun_in_place_of_a_failed_call_is_not_made_by_a_
         assert fork.result.is_success != cut
     else:
         assert not fork.result.is_success
+
+
+def test_a_verifier_that_looks_by_the_key_is_asked_for_the_call_of_the_other_task() -> None:
+    """In doubt there, and over another session here: by the key of the call here nothing is ever found."""
+
+    async def main() -> tuple[Bank, Ran]:
+        bank = Bank(loses=["ann"])
+        tools = bank.tools()
+        tools["seen"] = FakeTool(output=lambda _: [{"key": one.key} for one in made.source.calls], **READS)
+        looks = Verifier(tool="seen", happened="output[?key == call.key]", after_secs=1)
+        made = await bench(tools, rules=ToolRules(rules=(("pay", ToolRule(verify=looks)),)))
+        task_id = await made.submit(pays("ann"))
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(4)
+        driving.cancel()  # in the midst of the payment
+        await asyncio.gather(driving, return_exceptions=True)
+        bank.paid.append("ann")  # it has gone through
+        bank.loses.clear()
+        return bank, await fork_of(made, await made.ran(task_id), "plan_generated", plan=pays("ann"))
+
+    bank, fork = virtual_time(main())
+    assert bank.paid == ["ann"]
+    assert fork.result.is_success, fork.result.reason

@@ -124,16 +124,23 @@ def alike(family: Family, tool: ToolSpec, parameters: JsonObject, key: CallKey, 
 
     `parameters`: as the log would have them; `step`: whose call it is.
     """
-    found: dict[CallKey, Alike] = {}
+    known: dict[CallKey, Alike] = {}
+    begun: list[Alike] = []
     text, told = unique_text(tool, parameters), Told.of(tool, parameters)
     for task_id, state in family.others.items():
         for one in (
             *_by_this_tool(task_id, state, tool, text),
             *_by_others(family, task_id, state, tool, told, step),
         ):
-            if not family.mine.has_had(one.key) and one.key != key:
-                found.setdefault(one.key, one)
-    return sorted(found.values(), key=lambda one: one.had.ended)
+            if family.mine.has_had(one.key) or one.key == key:
+                continue
+            if one.had.call.status in ("running", "retrying"):
+                begun.append(one)
+            elif one.is_sure or one.key not in known:
+                known[one.key] = one
+    # several may have begun one call, and wait for the one that makes it
+    found = (*known.values(), *(one for one in begun if one.key not in known))
+    return sorted(found, key=lambda one: one.had.ended)
 
 
 def _by_this_tool(task_id: str, state: State, tool: ToolSpec, text: str) -> Iterator[Alike]:

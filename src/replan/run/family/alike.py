@@ -61,6 +61,12 @@ async def of_family(run: Run, call: Wanted) -> Theirs | Asked | Spent | None:
     return found
 
 
+def keys_in_doubt(run: Run, key: CallKey) -> list[CallKey]:
+    """The keys of other tasks' calls that make this one a doubt, where it is one for what is like it."""
+    of_try, told = run.state.tries_elsewhere.get(key, ("", True))
+    return [] if told or not of_try.startswith(LIKE) else of_try.removeprefix(LIKE).split(",")
+
+
 async def further_key(run: Run, call: Wanted) -> CallKey:
     """The key of a further one of the like calls, which nobody of the family has by now."""
     base, ledger = base_of(call.key), run.state.ledger

@@ -17,11 +17,12 @@ from replan.core.failures.faults import may_retry
 from replan.core.ids import base_of, call_key
 from replan.core.recovery.ladder import MOST_SETTLED
 from replan.core.state.task import CallState, StepState
-from replan.core.types import VERIFY, Fault, JsonObject, ToolSpec, Verifier
+from replan.core.types import VERIFY, CallKey, Fault, JsonObject, ToolSpec, Verifier
 from replan.run.calls.attempts import Attempts
 from replan.run.calls.build import Call
 from replan.run.calls.sealing import sealed
 from replan.run.calls.slots import Place
+from replan.run.family import alike
 from replan.run.recovery import by_relatives
 from replan.run.recovery.others import Others
 from replan.run.recovery.settled import Again, Settled, Unsettled, record_settled
@@ -144,7 +145,7 @@ class Doubts:
         parameters: JsonObject, place: Place, urgency: float, by: str | None = None,
     ) -> list[verify.Found] | Fault:  # fmt: skip
         """One look at the world. `by`: the key that is looked for, if not the call's own."""
-        wanted = by or call.key
+        wanted = by or self._key_of(call)
         value = verify.call_value(wanted, tool, parameters)
         asked = verify.reading_parameters(verifier, value)
         reader = self._reader(tool, verifier)
@@ -160,6 +161,13 @@ class Doubts:
                 raise verify.CannotTell(outcome.message)
             return outcome
         return verify.records(verifier, value, reading.answer)
+
+    def _key_of(self, call: CallState) -> CallKey:
+        """The key that what is in doubt was made with: another one than the call has, where another task has made a like one."""
+        keys = alike.keys_in_doubt(self._run, call.key)
+        if len(keys) > 1:
+            raise verify.CannotTell("several like calls of other tasks are in doubt")
+        return keys[0] if keys else call.key
 
     async def _knows_the_key(
         self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
