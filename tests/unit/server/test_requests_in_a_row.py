@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from replan.server.http.protocol import bounded
+from replan.server.http.rows import AT_ONCE
 
 pytestmark = pytest.mark.anyio
 GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -50,8 +53,10 @@ class Service:
     def __init__(self) -> None:
         self.turns = asyncio.Semaphore(0)
         self.answered = asyncio.Queue[None]()
+        self.begun = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.begun += 1
         await receive()
         await self.turns.acquire()
         await send({"type": "http.response.start", "status": 204, "headers": []})
@@ -76,12 +81,40 @@ async def line() -> Line:
 
 
 @pytest.fixture
-async def connection(service: Service, line: Line) -> Any:
+async def connected(service: Service) -> Callable[[Line], Any]:
     config = uvicorn.Config(service, log_config=None)
     config.load()
-    made = bounded(HttpToolsProtocol, most_connections=1)(config, ServerState(), {})
-    made.connection_made(line)
-    return made
+    protocol, state = bounded(HttpToolsProtocol, most_connections=1_000), ServerState()
+
+    def connect(line: Line) -> Any:
+        made = protocol(config, state, {})
+        made.connection_made(line)
+        return made
+
+    return connect
+
+
+@pytest.fixture
+async def connection(connected: Callable[[Line], Any], line: Line) -> Any:
+    return connected(line)
+
+
+async def test_of_rows_a_few_requests_are_begun_in_a_turn_of_the_event_loop(
+    service: Service, connected: Callable[[Line], Any]
+) -> None:
+    for _ in range(1_000):
+        service.turns.release()
+    others = [Line() for _ in range(50)]
+    for other in others:
+        connected(other).data_received(GET * 20)
+    await asyncio.sleep(0)
+    begun = [service.begun]
+    assert begun == [50], "the first of each at once"
+    async with asyncio.timeout(20):
+        while sum(other.answers for other in others) < 50 * 20:
+            await asyncio.sleep(0)
+            begun.append(service.begun)
+    assert max(after - before for before, after in pairwise(begun)) <= AT_ONCE
 
 
 async def test_nothing_is_read_until_what_was_read_is_taken_up(

@@ -17,6 +17,7 @@ from replan.server.giving_way import Waiting, network_of
 from replan.server.http.calls import ROOT
 from replan.server.http.patience import PATIENT
 from replan.server.http.problems import answer_of
+from replan.server.http.rows import InTurn
 from replan.server.problems import (
     CROWDED,
     HEAD_TOO_LARGE,
@@ -105,6 +106,7 @@ def bounded(
     malformed = Seldom(log, logging.WARNING, "a request that is none of HTTP")
     gave_way = Seldom(log, logging.WARNING, "a connection on which nothing whole was asked gave way")
 
+    in_a_row = InTurn()
     base = limited(
         protocol, header_secs=header_secs, body_secs=body_secs, timed_out=lambda: raw_answer(_TIMED_OUT)
     )
@@ -118,6 +120,8 @@ def bounded(
 
         _rest = b""
         """What has come and is not looked at yet."""
+        _follows = False
+        """What is begun now was sent without waiting for the answer to what was before it."""
 
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
@@ -254,7 +258,11 @@ def bounded(
         def _go_on(self) -> None:
             if not self._in_a_row:
                 rest, self._rest = self._rest, b""
-                self._take_up(rest)
+                self._follows = True
+                try:
+                    self._take_up(rest)
+                finally:
+                    self._follows = False
                 if not (self._in_a_row or self.transport.is_closing()):  # in a row, it goes on with an answer
                     self.flow.resume_reading()
 
@@ -286,8 +294,23 @@ def bounded(
             self._head = 0
             super().on_headers_complete()
 
+        def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+            if not self._follows:
+                super()._start_asgi_task(cycle, app)
+                return
+
+            def begin() -> None:
+                if not self.transport.is_closing():
+                    super(Bounded, self)._start_asgi_task(cycle, app)
+
+            in_a_row.add(self.loop, begin)
+
         def on_response_complete(self) -> None:
-            super().on_response_complete()
+            self._follows = True
+            try:
+                super().on_response_complete()
+            finally:
+                self._follows = False
             if not self.transport.is_closing():
                 self._waits()
             if self._head and not self.transport.is_closing():

@@ -16,6 +16,9 @@ from replan.server.http.protocol import bounded
 from replan.server.shared import Shared
 
 BACKLOG = 4096
+_TAKEN_AT_ONCE = 8
+"""uvloop takes up one new connection a turn of the event loop, and turns are long where others ask much: the socket is listened on so
+many times, or newcomers wait for seconds."""
 _KEEP_ALIVE_SECS = 60
 _TAKE_SECS = 0.1
 """For readers that take nothing, once streams have ended."""
@@ -74,7 +77,8 @@ async def listening(app: FastAPI, shared: Shared, host: str, port: int) -> Async
         body_secs=shared.pace.body_secs,
     )
     server = Server(config, shared)
-    serving = asyncio.create_task(server.serve([bound]))
+    sockets = [bound, *(bound.dup() for _ in range(_TAKEN_AT_ONCE - 1))]
+    serving = asyncio.create_task(server.serve(sockets))
     started = asyncio.create_task(server.up.wait())
     try:
         await asyncio.wait({serving, started}, return_when=asyncio.FIRST_COMPLETED)
