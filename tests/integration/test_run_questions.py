@@ -95,7 +95,7 @@ def test_an_answer_in_words_is_read_as_what_is_asked_for(form: JsonObject, said:
         ({"schema": {"type": "integer", "minimum": 3}}, "2", None, "a number, as 12, at least 3"),
         ({"schema": {"type": "object", "required": ["n"]}}, "{}", None, "JSON that fits"),
         ({}, "red", "blue", "given twice"),
-        ({}, "x" * 1_100_000, None, "too large"),
+        ({}, "x" * 100_001, None, "too large"),
     ],
 )
 def test_an_answer_that_does_not_fit_is_refused_with_what_would_be_right(
@@ -308,7 +308,8 @@ def test_a_later_plan_has_the_answer_whatever_has_been_done_since() -> None:
         ({"choices": []}, "choices"),
         ({"kind": "colour"}, "kind"),
         ({"schema": {"type": "colour"}}, "schema: no valid JSON Schema"),
-        ({"schema": {"$ref": "#/$defs/x"}}, "schema:"),
+        ({"schema": {"$ref": "#/$defs/x", "$defs": {"x": {"type": "string"}}}}, "without $ref"),
+        ({"schema": {"properties": {"$ref": {"type": "colour"}}}}, "no valid JSON Schema"),
         ({"schema": {"type": "string", "pattern": "(a"}}, "schema:"),
         ({"schema": {"type": "string", "description": "x" * 9_000}}, "characters"),
         ({"schema": {"properties": {"pin": {"type": "string", "format": "password"}}}}, "asks for a secret"),
@@ -367,6 +368,19 @@ def test_choices_may_come_from_a_step_and_texts_of_tools_are_no_references() -> 
     assert waits.text == "Of ${ask.output}?"
     assert waits.answer_schema == {"enum": ["${ask.output}", "plain"]}
     assert ran.outputs()["ask"] == "${ask.output}"
+
+
+def test_a_schema_that_a_step_gives_is_checked_before_anybody_is_asked() -> None:
+    bad = {"$ref": "#", "description": "${x}"}
+
+    async def main() -> Ran:
+        made = await bench({"form": FakeTool(output=bad)})
+        wanted = plan(step("form", "form"), asks(schema="${form.output}"))
+        return (await made.drive(await made.submit(wanted, interactive=True))).check()
+
+    ran = virtual_time(main())
+    assert "without $ref" in str(ran.result.steps[1].error)
+    assert not ran.events("question_asked")
 
 
 def test_a_secret_that_an_answer_repeats_is_in_no_log() -> None:

@@ -59,6 +59,28 @@ async def test_a_callback_from_any_process_wakes_a_task_that_waits_for_it(here: 
     assert here.done() == ["b"]
 
 
+async def test_a_question_is_answered_from_any_process_and_runs_out_by_itself(here: Here) -> None:
+    async with here.worker() as worker:
+        asks = [
+            wait("who", "ask_user", question="Who?"),
+            wait("late", "ask_user", question="When?", limit_secs=2),
+            step("b", "do", "who"),
+        ]
+        task_id = await submitted(worker, *asks)
+        async with asyncio.timeout(SECS):
+            async for record in worker.watch(task_id):
+                if record.type == "step_failed":
+                    assert "nobody has answered within 2 s" in record.event.error.message
+                    break
+        assert [one.step_id for one in (await worker.result(task_id)).waiting_for if one.id] == ["who"]
+        async with here.replan() as other:
+            await other.answer(task_id, "Ann", "who", by="ann")
+        result = await ended(worker, task_id)
+        assert await worker.output(task_id, "who") == "Ann"
+    assert [one.step_id for one in result.ask] == ["late"]
+    assert here.done() == ["b"]
+
+
 async def test_a_task_that_waits_is_only_taken_by_who_knows_how_to_wait(here: Here) -> None:
     async with here.replan() as replan:
         await submitted(replan, wait("pause", "wait_for_time", seconds=0), task_id="t")

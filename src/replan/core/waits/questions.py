@@ -8,13 +8,14 @@ from datetime import date
 from typing import Any
 
 from replan.core.data import schemas
+from replan.core.data.schema_parts import TooDeep, parts
 from replan.core.data.strict_json import NotStorable, read_strictly
 from replan.core.data.validation import schema_problem, unheld
 from replan.core.ids import canonical
 from replan.core.references.refs import has_references
 from replan.core.secrets import may_say_secret
 from replan.core.types import JsonObject
-from replan.core.words import YES_NO, beginning, some
+from replan.core.words import YES_NO, beginning, in_digits, some
 
 _TEXT: JsonObject = {"type": "string", "minLength": 1}
 KINDS: dict[str, JsonObject] = {
@@ -27,6 +28,9 @@ KINDS: dict[str, JsonObject] = {
 FORMS = ("choices", "schema", "kind")
 """The parameters that say which answers fit: one of them, or none for a text."""
 _TRUTH, _WORDS, _NUMBERS = frozenset({"boolean"}), frozenset({"string"}), frozenset({"number", "integer"})
+_REFERS = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+MOST_BYTES = 100_000
+"""Of an answer, as JSON."""
 _MOST_SCHEMA = 8_000
 """Characters of the JSON of a schema of answers."""
 _SHOWN = 20
@@ -52,20 +56,35 @@ def planned_schema(parameters: JsonObject) -> JsonObject | None:
         return None  # it does not fit its own schema, which is said of it
 
 
-def question_problems(parameters: JsonObject) -> Iterator[str]:
-    """What is wrong with a question, beyond the schema of its parameters."""
+def question_problems(parameters: JsonObject, *, whole: bool = False) -> Iterator[str]:
+    """What is wrong with a question, beyond the schema of its parameters. `whole`: its references are filled in."""
     given = [name for name in FORMS if parameters.get(name) is not None]
     if len(given) > 1:
         yield f"give one of {', '.join(FORMS)}, not {' and '.join(given)}: each says which answers fit"
     schema = parameters.get("schema")
-    if not isinstance(schema, dict) or has_references(schema):
+    if not isinstance(schema, dict) or not (whole or not has_references(schema)):
         return
-    if len(json.dumps(schema, default=str)) > _MOST_SCHEMA:
-        yield f"schema has more than {_MOST_SCHEMA:,} characters: ask for less, or in several questions"
-    elif problem := schema_problem(schema) or unheld(schema):
+    if problem := _unusable(schema):
         yield f"schema: {problem}"
-    elif may_say_secret(schema):
-        yield "schema asks for a secret, which no answer may hold: secrets are given with the task"
+
+
+def _unusable(schema: JsonObject) -> str:
+    """Why no answer can be asked for by this schema; empty if one can."""
+    if len(json.dumps(schema, default=str)) > _MOST_SCHEMA:
+        return f"it has more than {in_digits(_MOST_SCHEMA)} characters: ask for less, or in several questions"
+    try:
+        words = {word for _, part in parts(schema) for word in part}
+    except TooDeep:
+        return "it is nested too deep"
+    if words & _REFERS:
+        return "write it out, without $ref: what refers to itself can take for ever to hold an answer against"
+    if problem := schema_problem(schema) or unheld(schema):
+        return problem
+    return (
+        "it asks for a secret, which no answer may hold: secrets are given with the task"
+        if may_say_secret(schema)
+        else ""
+    )
 
 
 def read_answer(schema: JsonObject, text: str) -> Any:

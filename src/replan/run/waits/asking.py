@@ -5,7 +5,7 @@ from __future__ import annotations
 from replan.core.events import CallFailed, QuestionAnswered, QuestionAsked
 from replan.core.state.task import State
 from replan.core.types import Fault
-from replan.core.waits.questions import answer_schema
+from replan.core.waits.questions import answer_schema, question_problems
 from replan.core.waits.state import Wait
 from replan.core.words import beginning
 from replan.run.calls.build import Call
@@ -29,6 +29,8 @@ def ask(run: Run, call: Call) -> str:
     )
     asked = next(stands, None)
     if asked is None:
+        if problem := next(question_problems(given, whole=True), ""):
+            raise ValueError(problem)
         asked = QuestionAsked(
             question_id=run.parts.ids.new("ask"),
             kind="question",

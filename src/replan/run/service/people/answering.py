@@ -12,7 +12,7 @@ from replan.core.ids import canonical
 from replan.core.state.human_input import NoOutcome, outcome_of
 from replan.core.state.task import State
 from replan.core.types import JsonObject
-from replan.core.waits.questions import answer_problem, read_answer
+from replan.core.waits.questions import MOST_BYTES, answer_problem, read_answer
 from replan.core.words import in_digits
 from replan.errors import AnsweredBefore, InputError, NoSuchPart
 from replan.run.calls.rivals import made_elsewhere
@@ -20,7 +20,7 @@ from replan.run.human_input.edits import edit_of
 from replan.run.human_input.questions import secrets_given
 from replan.run.service.people.interventions import ended
 from replan.run.service.results import open_approvals
-from replan.run.service.submission import MAX_METADATA_BYTES, json_size
+from replan.run.service.submission import json_size
 from replan.run.session.dependencies import Parts
 from replan.run.session.outputs import read_back
 from replan.run.session.pages import folded
@@ -118,10 +118,8 @@ def _typed(asked: QuestionAsked, text: str, output: Any, by: str, size: int) -> 
     """The answer to a step's question, which fits what the step has asked for."""
     if output is not None and text.strip():
         raise InputError("the answer is given twice: in words, or as a value in `output`, not both")
-    if max(size, len(text)) > MAX_METADATA_BYTES:
-        raise InputError(
-            f"the answer is too large; at most {in_digits(MAX_METADATA_BYTES)} bytes are allowed"
-        )
+    if max(size, len(text)) > MOST_BYTES:
+        raise InputError(f"the answer is too large; at most {in_digits(MOST_BYTES)} bytes are allowed")
     try:
         value = read_answer(asked.answer_schema, storable(text)) if output is None else output
     except ValueError as error:
