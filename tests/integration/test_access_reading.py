@@ -174,6 +174,19 @@ async def test_a_preview_that_is_planned_says_what_the_models_cost(
             assert seen.estimated_cost_usd > seen.usage.cost_usd > 0
 
 
+async def test_a_preview_counts_the_questions_of_steps(tmp_path: Path) -> None:
+    asks = step(
+        "a", "model", for_each='["x", "y", "z"]', parameters={"instruction": "Sort it.", "input": "${item}"}
+    )
+    options = r.SubmitOptions(plan=plan(asks, step("b", "look", "a")), evaluation="steps")
+    request = r.SubmitRequest(task_description="sort it", options=options)
+    for price, costs in ((None, None), (Price(input=2, output=8), 3 * (1_500 * 2 + 300 * 8) / 1_000_000)):
+        async with world(tmp_path / f"{price is None}.db", model=ScriptedModel({}, price=price)) as there:
+            seen = await there.cases.preview(LOCAL, request)
+        assert (seen.model_calls, seen.tool_calls) == (3, 4)
+        assert seen.estimated_cost_usd == (None if costs is None else pytest.approx(costs))
+
+
 async def test_what_waits_is_read_page_by_page_without_a_gap(there: World) -> None:
     made = [(await there.submit(ASKED if n % 2 else PLAIN)).task_id for n in range(9)]
     for n, task_id in enumerate(made):

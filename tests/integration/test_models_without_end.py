@@ -66,6 +66,19 @@ async def test_an_answer_without_an_end_is_stopped_where_nothing_is_left_for_it(
     assert 8_000 <= result.usage.input_tokens + result.usage.output_tokens < 12_000
 
 
+async def test_so_is_what_a_step_asks(tmp_path: Path) -> None:
+    asks = {
+        "steps": [{"step_id": "a", "tool": "model", "parameters": {"instruction": "Sum up.", "input": "x"}}]
+    }
+    with ScriptedEndpoint({"step_answer": "and again " * 200}, habits=ENDLESS, piece=200) as server:
+        async with replan(server, tmp_path, budget=Budget(max_tokens=3_000)) as made:
+            result = await made.run("Sum up", plan=asks, evaluation="steps")
+    assert result.failure is not None
+    assert result.failure.limit == "max_tokens"
+    assert len(server.requests) == result.usage.llm_calls <= 3
+    assert 3_000 <= result.usage.input_tokens + result.usage.output_tokens < 6_000
+
+
 async def test_one_that_a_limit_in_dollars_is_too_small_for_is_stopped_too(tmp_path: Path) -> None:
     priced = Settings.model_validate({"llm": {"prices": {"*": {"input": 0.0, "output": 1_000.0}}}})
     with ScriptedEndpoint(LONG, habits=ENDLESS, piece=200) as server:
