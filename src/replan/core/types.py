@@ -329,6 +329,8 @@ class Fault(Frozen):
     retry_after: float | None = None
     turned_away: bool = False
     """The answer's own header says when to come back (`Retry-After`): the call was not taken."""
+    unsure: bool = False
+    """It was not made since its effect is meant elsewhere, and nobody knows whether it was had there."""
 
 
 class Dimensions(Frozen):

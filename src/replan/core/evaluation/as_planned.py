@@ -13,7 +13,7 @@ from replan.core.calls.site import Slot
 from replan.core.calls.telling import Telling, unique_text
 from replan.core.calls.told_alike import Told
 from replan.core.evaluation.read_since import Lookup, Readings
-from replan.core.failures.faults import DONE_ALREADY
+from replan.core.failures.faults import is_had_elsewhere
 from replan.core.ids import canonical, digest
 from replan.core.references.refs import Reference, listed
 from replan.core.references.resolve import resolve
@@ -279,7 +279,7 @@ def _as_written(
 
 
 def _was_refused(step: StepState) -> bool:
-    return step.status == "failed" and step.fault is not None and step.fault.kind in DONE_ALREADY
+    return step.status == "failed" and is_had_elsewhere(step.fault)
 
 
 def calls_of(step: StepState) -> list[tuple[str | None, ToolId, JsonObject]]:
@@ -297,4 +297,4 @@ def had_elsewhere(step: StepState, slot: Slot) -> bool:
     failed = step.healing.failures(slot) if step.healing is not None else []
     only = step.fault if not step.step.actions and step.step.for_each is None else None
     fault = failed[-1].error if failed else only
-    return fault is not None and fault.kind in DONE_ALREADY
+    return is_had_elsewhere(fault)

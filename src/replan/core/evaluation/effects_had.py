@@ -9,7 +9,7 @@ from typing import NamedTuple
 from replan.core.calls.told_alike import Told
 from replan.core.evaluation.as_planned import NeverMade, calls_of, had_elsewhere, same_effect
 from replan.core.events import StepReflected
-from replan.core.failures.faults import DONE_ALREADY
+from replan.core.failures.faults import is_had_elsewhere
 from replan.core.ids import base_of
 from replan.core.recovery.substitutes import is_declared
 from replan.core.references.refs import listed
@@ -135,7 +135,7 @@ class Effects:
             slot = Slot(action_id, item)
             call = step.calls.get(slot)
             if call is not None and call.effect != "reads":
-                if call.status != "succeeded" and (call.fault is None or call.fault.kind not in DONE_ALREADY):
+                if call.status != "succeeded" and not is_had_elsewhere(call.fault):
                     found.append(Lost.of(call.tool_id, call.parameters, self._tried(step, call)))
             elif call is None and had_elsewhere(step, slot):
                 continue

@@ -13,7 +13,7 @@ from replan.core.evaluation.own_places import has_lost
 from replan.core.evaluation.stand_ins import by_other_tools, in_words
 from replan.core.evaluation.undone import LeftOut, Undone
 from replan.core.evaluation.very_effects import VeryEffects
-from replan.core.failures.faults import DONE_ALREADY
+from replan.core.failures.faults import is_had_elsewhere
 from replan.core.recovery.reasons import is_a_reason
 from replan.core.report.explain import step_words, without_items
 from replan.core.state.progress import CallState, StepState
@@ -138,10 +138,7 @@ def _for_owed(
     """What a step has had in place of what the steps before it were to have. What these have not made since it was had elsewhere is owed by
     nobody: what the step has of that stands for it, and for nothing that is owed of another tool."""
     refused = [
-        call.tool_id
-        for step in before
-        for call in step.calls.values()
-        if call.fault is not None and call.fault.kind in DONE_ALREADY
+        call.tool_id for step in before for call in step.calls.values() if is_had_elsewhere(call.fault)
     ]
     if not refused:
         return list(had[: len(owed)])
@@ -310,8 +307,6 @@ def _nothing_to_do(step: StepState) -> bool:
 def _failed_effect(step: StepState) -> bool:
     """True if a call of this step that should have had an effect has failed, and nobody else has had it."""
     return any(
-        call.effect != "reads"
-        and call.status in ("failed", "unknown")
-        and (call.fault is None or call.fault.kind not in DONE_ALREADY)
+        call.effect != "reads" and call.status in ("failed", "unknown") and not is_had_elsewhere(call.fault)
         for call in step.calls.values()
     )

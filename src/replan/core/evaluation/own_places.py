@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from replan.core.evaluation.effects_had import Effects, Lost
-from replan.core.failures.faults import DONE_ALREADY
+from replan.core.failures.faults import is_had_elsewhere
 from replan.core.state.progress import CallState, Slot, StepState
 
 
@@ -32,8 +32,7 @@ def has_lost(step: StepState, effects: Effects) -> bool:
         slot
         for slot in mine.slots()
         if any(
-            effects.has_effect(one.tool_id) and one.error.kind not in DONE_ALREADY
-            for one in mine.failures(slot)
+            effects.has_effect(one.tool_id) and not is_had_elsewhere(one.error) for one in mine.failures(slot)
         )
         and not effects.is_one_with_its_answer(step, slot)
     }
@@ -155,7 +154,7 @@ def _failed(step: StepState, wanted: Collection[Slot], effects: Effects) -> Iter
     """Each effect that has failed, by the latest try of it at its place; one that was not called counts as tried at first."""
     latest: dict[tuple[Slot, int], CallState] = {}
     for call in step.every_call():
-        if call.effect == "reads" or (call.fault is not None and call.fault.kind in DONE_ALREADY):
+        if call.effect == "reads" or is_had_elsewhere(call.fault):
             continue
         if call.status == "failed":
             latest[call.slot, call.plan] = call

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from replan.core.evaluation.effects_had import Effects, Lost
 from replan.core.evaluation.own_places import Tried, in_other_words, with_former
-from replan.core.failures.faults import DONE_ALREADY
+from replan.core.failures.faults import is_had_elsewhere
 from replan.core.report.explain import step_words
 from replan.core.state.progress import Slot, StepState
 from replan.core.state.step_recovery import Healing
@@ -57,7 +57,7 @@ def _planned(step: StepState, mine: Healing, effects: Effects) -> Iterator[Tried
         first: dict[int, Tried] = {}
         plan = 0
         for one in mine.failures(slot):
-            if not effects.has_effect(one.tool_id) or one.error.kind in DONE_ALREADY:
+            if not effects.has_effect(one.tool_id) or is_had_elsewhere(one.error):
                 continue
             plan = max(plan, made.get((slot, one.call_key), plan))
             names = effects.names_tried(one)

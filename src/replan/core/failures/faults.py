@@ -73,6 +73,11 @@ DONE_ALREADY = frozenset({"repeated", "duplicate"})
 have it again. Only a plan can say that this is meant, or leave it out; the step may only be given what is done."""
 
 
+def is_had_elsewhere(fault: Fault | None) -> bool:
+    """True if the call was not made since its effect is had, or meant, elsewhere; not where nobody knows whether it was had."""
+    return fault is not None and fault.kind in DONE_ALREADY and not fault.unsure
+
+
 TURNED_AWAY = frozenset({425, 429})
 """Statuses that say by themselves that the call was not taken (RFC 8470, RFC 6585)."""
 CHECKED_FIRST = TURNED_AWAY | {

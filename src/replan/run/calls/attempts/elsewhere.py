@@ -59,7 +59,9 @@ class Elsewhere(Beginning):
             run.state.ledger.occupy(further, (call.step.step_id, call.slot))
             raise MeantOnceMore(text)
         if isinstance(found, alike.Asked):
-            fault = Fault(category="decomposition_error", kind="repeated", message=found.reason)
+            fault = Fault(
+                category="decomposition_error", kind="repeated", message=found.reason, unsure=found.unsure
+            )
             run.record(CallFailed(**call.labels(), error=fault))
             return fault
         if found.became != "done":
