@@ -136,7 +136,7 @@ def alike(family: Family, tool: ToolSpec, parameters: JsonObject, key: CallKey, 
                 continue
             if one.had.call.status in ("running", "retrying"):
                 begun.append(one)
-            elif one.is_sure or one.key not in known:
+            elif one.key not in known or (one.is_sure and not known[one.key].is_sure):
                 known[one.key] = one
     # several may have begun one call, and wait for the one that makes it
     found = (*known.values(), *(one for one in begun if one.key not in known))
