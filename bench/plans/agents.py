@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.metadata
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -51,7 +52,7 @@ class Peer:
 
         clock = asyncio.get_running_loop().time
         began = clock()
-        specs = list(await source.tools())
+        specs = [_described(one) for one in await source.tools()]
         said = await do(task.text, specs, call, Turns(task.by_hand), meter)
         secs = clock() - began
         end = "" if said == wanted.answer else f"it said {said!r}"
@@ -72,6 +73,13 @@ def _beside(task: Task) -> Tools:
             choices={"type": "array", "items": {"type": "string"}},
         )
     return found
+
+
+def _described(spec: ToolSpec) -> ToolSpec:
+    """With its sample, for which there is no place of its own."""
+    if spec.sample is None:
+        return spec
+    return spec.put(description=f"{spec.description} A sample: {json.dumps(spec.sample)}")
 
 
 PEERS = (

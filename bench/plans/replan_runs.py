@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from bench.plans.hands import PERSON_SECS
 from bench.plans.meter import Meter
 from bench.plans.row import Row, Wanted, row
-from bench.plans.task import Task
+from bench.plans.task import Task, Tools
 from bench.recovery.scripted import again, verdict
 from replan.core.limits.policy import Budget, Policy
 from replan.core.report.result import TaskResult
@@ -53,7 +54,7 @@ async def now(task: Task, wanted: Wanted) -> Row:
         "evaluation": [verdict(True, wanted.answer)],
         **(task.answers or {}),
     }
-    return await _run(NOW, task, answers, wanted)
+    return await _run(NOW, task, task.tools(), answers, wanted)
 
 
 async def before(task: Task, wanted: Wanted) -> Row:
@@ -66,11 +67,16 @@ async def before(task: Task, wanted: Wanted) -> Row:
         "evaluation": bad if task.failed_before else [*[bad] * (judged - 1), good],
         "overall_reflection": again("full_replan"),
     }
-    return await _run(BEFORE, task, answers, wanted)
+    tools = {name: replace(one, spec=_without_sample(one.spec)) for name, one in task.tools().items()}
+    return await _run(BEFORE, task, tools, answers, wanted)
 
 
-async def _run(runner: str, task: Task, answers: Mapping[str, Any], wanted: Wanted) -> Row:
-    source, meter = FakeSource(task.tools()), Meter()
+def _without_sample(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in spec.items() if name != "sample"}
+
+
+async def _run(runner: str, task: Task, tools: Tools, answers: Mapping[str, Any], wanted: Wanted) -> Row:
+    source, meter = FakeSource(tools), Meter()
     model = Metered(answers, meter)
     catalog = Catalog([source])
     await catalog.open()

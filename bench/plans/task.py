@@ -47,9 +47,10 @@ def tool(
     secs: float = 1.0,
     optional: Sequence[str] = (),
     volatile: bool = False,
+    sample: Any = None,
     **parameters: str | JsonObject,
 ) -> FakeTool:
-    """A tool. `output`: a value, or a function of the parameters. `gives`: the fields of its output, by name.
+    """A tool. `output`: a value, or a function of the parameters. `gives`: the fields of its output, by name. `sample`: of its data.
 
     A text in place of a schema is its type.
     """
@@ -60,6 +61,8 @@ def tool(
         "required": [name for name in properties if name not in optional],
     }
     spec: JsonObject = {"volatile": True} if volatile else {}
+    if sample is not None:
+        spec["sample"] = sample
     if gives is not None:
         spec["output_schema"] = record(**gives)
     return FakeTool(output, effect, (), secs, schema, description, (), spec)

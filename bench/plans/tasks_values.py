@@ -303,4 +303,58 @@ JOIN = Task(
     ],
 )
 
-TASKS = (OFFER, OVERDUES, INVOICE, NOTICE, REORDER, JOIN)
+# ── what is in a database ─────────────────────────────────────────────────────
+
+FIRST_ROWS = [
+    {"no": 8001, "st": "OUT", "due": "2026-01-11", "zip": "24103"},
+    {"no": 8002, "st": "LATE", "due": "2026-01-09", "zip": "24937"},
+    {"no": 8003, "st": "DONE", "due": "2026-01-10", "zip": "24103"},
+]
+LOOK = "SELECT * FROM parcel LIMIT 3"
+LATE = "SELECT zip, count(*) AS n FROM parcel WHERE st = 'LATE' GROUP BY zip"
+BY_ZIP = [{"zip": "24103", "n": 4}, {"zip": "24937", "n": 9}]
+
+
+def _parcel_tools() -> Tools:
+    given = {LOOK: FIRST_ROWS, LATE: BY_ZIP}
+    return {
+        "query": tool(
+            "Ask the database of parcels, whose table is `parcel`.",
+            lambda asked: {"rows": given[asked["sql"]]},
+            {"rows": "array"},
+            secs=2,
+            sample={"parcel": FIRST_ROWS},
+            sql="string",
+        ),
+        "save_report": tool("Save a report.", "ok", effect="once", name="string", rows="array"),
+    }
+
+
+async def _parcels(hands: Hands) -> str:
+    rows = (await hands.do("query", sql=LATE))["rows"]
+    await hands.do("save_report", name="late", rows=rows)
+    return "The report has the late parcels of two districts."
+
+
+SAMPLE = Task(
+    "late parcels",
+    "a sample of the data",
+    "Save a report late of how many parcels are late in each zip code.",
+    _parcel_tools,
+    _parcels,
+    before=[
+        plan(step("step_1", "query", sql=LOOK)),
+        plan(
+            step("step_2", "query", sql=LATE),
+            step("step_3", "save_report", name="late", rows="${step_2.output.rows}"),
+        ),
+    ],
+    now=[
+        plan(
+            step("step_1", "query", sql=LATE),
+            step("step_2", "save_report", name="late", rows="${step_1.output.rows}"),
+        )
+    ],
+)
+
+TASKS = (OFFER, OVERDUES, INVOICE, NOTICE, REORDER, JOIN, SAMPLE)
