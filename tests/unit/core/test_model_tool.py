@@ -96,6 +96,7 @@ def test_so_are_those_into_the_outputs_of_many_items_and_of_actions() -> None:
             {"instruction": "x", "schema": {"properties": {"a": "${b.output}"}}},
             "may only stand for an `enum`",
         ),
+        ({"instruction": "x", "schema": {"type": "string", "format": "password"}}, "it asks for a secret"),
         ({"instruction": "x", "schema": {"description": "x" * 30_000}}, "at most 20000 are allowed"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from replan.core.data.validation import schema_problem, unheld
 from replan.core.references.refs import has_references, references
+from replan.core.secrets import may_say_secret
 from replan.core.types import JsonObject, ToolSpec
 from replan.core.waits.tools import SOURCE
 from replan.core.words import in_digits
@@ -84,6 +85,8 @@ def schema_fault(schema: JsonObject) -> str:
     """Why no answer can be held to it; empty if one can."""
     if problem := schema_problem(schema) or unheld(schema):
         return problem
+    if may_say_secret(schema):
+        return "it asks for a secret, and what a model says stands in the log: have a tool read it"
     size = len(json.dumps(schema, ensure_ascii=False))
     if size > MOST_SCHEMA:
         return f"it has {in_digits(size)} characters; at most {in_digits(MOST_SCHEMA)} are allowed"
