@@ -16,7 +16,7 @@ from run_tasks import bench, step
 from run_tasks import plan as planned
 
 from replan import Record, Replan, run_sync, tool
-from replan.errors import InputError
+from replan.errors import InputError, NoSuchPart
 from replan.run.service.announcer import Announcer
 from replan.testing import ScriptedEndpoint, ScriptedModel, virtual_time
 
@@ -197,9 +197,11 @@ async def test_what_people_say_may_be_given_by_position_and_is_checked(tmp_path:
         for nothing in ("", "  "):
             with pytest.raises(InputError, match="the answer is empty"):
                 await replan.answer(waiting.task_id, nothing)
-        for strange in (None, 5):
+        for strange in ((None,), (5, None, 7)):
             with pytest.raises(InputError, match="the answer: expected a text"):
-                await replan.answer(waiting.task_id, strange)  # type: ignore[arg-type]
+                await replan.answer(waiting.task_id, *strange)
+        with pytest.raises(NoSuchPart, match="no open question"):
+            await replan.answer(waiting.task_id, 5)
         await replan.approve(waiting.task_id, asked.id, {"n": 2}, "Ann")
         assert (await replan.resume(waiting.task_id)).output == 2
 

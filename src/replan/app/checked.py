@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast, get_args
 from pydantic import SecretStr
 
 from replan.config.values import found, kind_name
-from replan.core.data.patterns import unread_told
+from replan.core.data.schema.patterns import unread_told
 from replan.core.data.validation import unread_patterns
 from replan.core.state.task import TaskStatus
 from replan.errors import InputError

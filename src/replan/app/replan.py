@@ -393,7 +393,8 @@ class Replan(Keeping, Intervening):
         A step's question (`ask_user`) is answered with a value that fits it, in words (`"yes"`, `"12.5"`, `"2026-03-01"`) or as it is;
         `question_id` may be the id of the step. An `InputError` says what would be right.
         """
-        words, value = (text, output) if text is None or isinstance(text, str) else ("", text)
+        is_value = not (text is None or isinstance(text, str)) and output is None
+        words, value = ("", text) if is_value else (text, output)
         await self.service.answer(task_id, text_of("the answer", words), question_id, output=value, by=by)
 
     @checked

@@ -84,7 +84,8 @@ class Acting:
         if question_id is None:
             found = [one for one in await self.waits(task_id) if one.hash is None and one.waiting_for.id]
             question_id = _only(found, task_id, "question").waiting_for.id
-        words, value = (text, output) if text is None or isinstance(text, str) else ("", text)
+        is_value = not (text is None or isinstance(text, str)) and output is None
+        words, value = ("", text) if is_value else (text, output)
         await self._post(task_id, f"questions/{quoted(question_id)}", {"text": words, "output": value})
 
     async def settle(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from replan.core.data.schema_parts import LISTED, MAX_DEPTH, NAMED, SINGLE, TooDeep, parts
+from replan.core.data.schema.parts import LISTED, MAX_DEPTH, NAMED, SINGLE, TooDeep, parts
 from replan.core.data.validation import schema_problem
 from replan.core.pointers import LeadsNowhere, pointed
 from replan.core.types import JsonObject

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpu_time import cpu
-from replan.core.data.patterns import ecma
+from replan.core.data.schema.patterns import ecma
 from replan.core.data.validation import faults, unread_patterns
 
 HOSTILE = [

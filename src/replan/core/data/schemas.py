@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from replan.core.data.schema_parts import LISTED, NAMED, TooDeep, parts
+from replan.core.data.schema.parts import LISTED, NAMED, TooDeep, parts
 from replan.core.data.validation import SHOWN, faults, place
 from replan.core.pointers import referred
 from replan.core.types import JsonObject, ToolSpec

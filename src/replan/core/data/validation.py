@@ -7,16 +7,18 @@ leads within the document only; what the validator cannot apply is told, never t
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from replan.core.data.patterns import readable, unread_told
-from replan.core.data.schema_parts import TooDeep, rewritten
+from replan.core.data.schema.growth import growth
+from replan.core.data.schema.parts import TooDeep, rewritten
+from replan.core.data.schema.patterns import readable, unread_told
 from replan.core.masked import plain
 from replan.core.memo import MOST, ByIdentity
 from replan.core.types import JsonObject
-from replan.core.words import beginning
+from replan.core.words import beginning, in_digits
 
 SHOWN = 10
 """Faults that are worth telling of one value."""
@@ -26,6 +28,12 @@ _ITEMS, _FIELDS = 20, 100
 """What is looked at of each list and object of a large value."""
 _DEEP = 200
 """Levels of a value that a schema with references is held against: the validator goes down by recursion."""
+_LOOKS = 100_000
+"""At one part of a value, which is some milliseconds. A schema that may take more is not applied."""
+_PLACES = 256
+"""Of one fault, over definitions that lead back to themselves: the validator tells of each of them, whether a fault is found there or not."""
+_TOO_MANY = f"its references say of one value over {in_digits(_LOOKS)} times what holds: let definitions name others once"
+_SOMEWHERE = "it does not fit the schema, whose references lead back to themselves in several ways: where is told of {} levels at most"
 _SHOWN_OF, _DEPTH_SHOWN = 200, 20
 """Characters of a value in a message, and levels."""
 _OF_ANY_PART = frozenset(
@@ -69,6 +77,8 @@ class _Compiled(NamedTuple):
     refers: bool
     problem: str
     """Why the schema cannot be applied; empty if it can."""
+    told_to: int = _DEEP
+    """Levels of a value whose faults can be told one by one: to find them takes longer than to know that there are some."""
 
 
 def unread_patterns(schema: JsonObject) -> tuple[str, ...]:
@@ -90,6 +100,9 @@ def _compiled(text: str) -> _Compiled:
     try:
         schema = json.loads(text)
         made, _, limit = readable(schema)
+        looks, returns = growth(made) if refers and isinstance(made, dict) else (1, 1)
+        if looks > _LOOKS:
+            return _Compiled(None, refers, _TOO_MANY)
         kind = getattr(jsonschema_rs, f"{_draft(schema)}Validator")
         return _Compiled(
             kind(
@@ -100,6 +113,7 @@ def _compiled(text: str) -> _Compiled:
             ),
             refers,
             "",
+            _DEEP if returns < 2 else max(2, int(math.log(_PLACES, returns))),
         )
     except (TooDeep, RecursionError):
         return _Compiled(None, refers, "it is nested too deep")
@@ -127,13 +141,13 @@ _compiled_of: ByIdentity[_Compiled] = ByIdentity(
 def quick_check(schema: JsonObject) -> Callable[[Any], bool] | None:
     """What says of values that they fit, where no more has to be looked at; what it does not take, and what it raises at, is for
     `faults`. None: so is everything."""
-    validator, refers, problem = _compiled_of(schema)
+    validator, refers, problem, _ = _compiled_of(schema)
     return None if refers or problem else validator.is_valid
 
 
 def faults(schema: JsonObject, value: Any) -> list[Fault]:
     """In what the value does not fit, by place; of a large value the first that are found."""
-    validator, refers, problem = _compiled_of(schema)
+    validator, refers, problem, told_to = _compiled_of(schema)
     if problem:
         return [_unapplied(problem, value)]
     too_deep = Fault((), "", None, value, f"it is nested more than {_DEEP} levels deep")
@@ -144,6 +158,8 @@ def faults(schema: JsonObject, value: Any) -> list[Fault]:
             return []
         if _is_deeper(value, _DEEP):
             return [too_deep]
+        if _is_deeper(value, told_to):
+            return [Fault((), "", None, value, _SOMEWHERE.format(in_digits(told_to)))]
         found = _found_in_large(validator, value) if _is_large(value) else _found(validator, value)
     except (ValueError, UnicodeError) as error:  # what JSON has not, and texts that are none
         if (real := plain(value)) is not value:
@@ -191,7 +207,7 @@ def unheld(schema: JsonObject) -> str:
 
 @lru_cache(maxsize=8)
 def _of_metaschema(kind: Any) -> Any:
-    """The validator of schemas of a draft. Their patterns are read by `core.data.patterns`, not here."""
+    """The validator of schemas of a draft. Their patterns are read by `core.data.schema.patterns`, not here."""
     named = next((mark for mark, name in _DRAFTS.items() if kind.__name__ == f"{name}Validator"), "")
     uri = {
         "": "https://json-schema.org/draft/2020-12/schema",

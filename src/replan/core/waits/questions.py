@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from replan.core.data import schemas
-from replan.core.data.schema_parts import TooDeep, parts
+from replan.core.data.schema.parts import TooDeep, parts
 from replan.core.data.strict_json import NotStorable, read_strictly
 from replan.core.data.validation import schema_problem, unheld
 from replan.core.ids import canonical

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from replan.core.data.schema_parts import LISTED, NAMED, SINGLE
+from replan.core.data.schema.parts import LISTED, NAMED, SINGLE
 from replan.core.memo import ByIdentity
 from replan.core.pointers import referred
 from replan.core.types import JsonObject

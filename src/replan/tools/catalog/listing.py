@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from replan.beside import beside
-from replan.core.data.patterns import unread_told
+from replan.core.data.schema.patterns import unread_told
 from replan.core.data.validation import unread_patterns
 from replan.core.secrets import with_secret_fields
 from replan.core.tools.samples import sample_problem, with_seen_sample, without_sample

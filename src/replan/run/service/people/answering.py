@@ -27,6 +27,7 @@ from replan.run.session.pages import folded
 from replan.run.session.said import say_first
 
 A = TypeVar("A")
+_EMPTY = "the answer is empty: say in words what the question asks for"
 
 
 async def resolve_approval(
@@ -89,10 +90,12 @@ async def answer(
     a value that fits it: in words, or as it is, in `output`.
     """
     size = json_size("output", {"output": output})
+    if not text.strip() and output is None:
+        raise InputError(_EMPTY)
     state = await folded(parts.store, task_id)
     asked = open_question(state, question_id)
-    if not text.strip() and (output is None or asked.kind != "question"):
-        raise InputError("the answer is empty: say in words what the question asks for")
+    if not text.strip() and asked.kind != "question":
+        raise InputError(_EMPTY)
     if asked.kind == "question":
         event = _typed(asked, text, output, by, size)
     else:

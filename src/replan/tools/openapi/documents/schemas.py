@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from replan.core.data.schema_parts import parts
+from replan.core.data.schema.parts import parts
 from replan.core.pointers import unescaped
 from replan.core.types import JsonObject
 from replan.tools.openapi.documents.dialect import plain_keywords, plain_text, with_null

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from replan.core.data.schema_parts import parts, rewritten
+from replan.core.data.schema.parts import parts, rewritten
 from replan.core.types import JsonObject
 from replan.core.words import beginning, some
 

@@ -1,0 +1,111 @@
+"""Schemas with references that say the same again and again: what holding a value against them costs is known beforehand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from replan.core.data.schema.growth import growth
+from replan.core.data.validation import faults, quick_check, unheld
+
+
+def ref(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def chain(length: int, link: Any) -> dict[str, Any]:
+    """Definitions each of which names the next one, as `link` makes of a reference to it; the last one is a number."""
+    defs = {f"a{n}": link(ref(f"a{n + 1}")) for n in range(length)}
+    return {"$defs": {**defs, f"a{length}": {"type": "integer"}}, **ref("a0")}
+
+
+def deep(levels: int, leaf: Any) -> Any:
+    for _ in range(levels):
+        leaf = {"a": leaf}
+    return leaf
+
+
+def twice(way: str) -> Any:
+    return {
+        "in place": lambda next_: {"allOf": [next_, next_]},
+        "beside": lambda next_: {"anyOf": [next_], "if": next_, "then": next_},
+        "a field": lambda next_: {"properties": {"a": {"allOf": [next_, next_]}}},
+        "a field of any name": lambda next_: {"properties": {"a": next_}, "additionalProperties": next_},
+        "fields by pattern": lambda next_: {"properties": {"a": next_}, "patternProperties": {"^a": next_}},
+        "items": lambda next_: {"items": {"oneOf": [next_, next_]}},
+        "of two": lambda next_: {
+            "anyOf": [{"properties": {"a": next_}, "required": ["b"]}, {"properties": {"a": next_}}]
+        },
+    }[way]
+
+
+@pytest.mark.parametrize(
+    "way",
+    ["in place", "beside", "a field", "a field of any name", "fields by pattern", "items", "of two"],
+)
+def test_a_schema_that_doubles_by_references_is_refused_before_it_is_applied(way: str) -> None:
+    for length in (40, 400):
+        schema = chain(length, twice(way))
+        assert "let definitions name others once" in unheld(schema)
+        assert [fault.path for fault in faults(schema, deep(5, "x"))] == [()]
+        assert quick_check(schema) is None
+    assert unheld(chain(8, twice(way))) == ""
+
+
+def test_a_long_chain_of_references_is_none_that_doubles() -> None:
+    schema = chain(300, lambda next_: {"properties": {"a": next_, "b": next_, "c": {"items": next_}}})
+    assert growth(schema).returns == 1
+    assert unheld(schema) == ""
+    assert faults(schema, deep(60, {"b": {"c": [{}]}})) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "to"),
+    [
+        ("#", None),
+        ("#/$defs/x", None),
+        ("#here", {"$anchor": "here"}),
+        ("#there", {"$dynamicAnchor": "there"}),
+        ("https://example.org/x", {"$id": "https://example.org/x"}),
+        ("#/$defs/a~1b%20c", None),
+    ],
+)
+def test_references_of_every_kind_are_followed(name: str, to: dict[str, str] | None) -> None:
+    key = "$dynamicRef" if name == "#there" else "$ref"
+    back = {"properties": {"a": {"allOf": [{key: name}, {key: name}]}}, **(to or {})}
+    if name == "#":
+        schema: dict[str, Any] = back
+    else:
+        schema = {"$defs": {"x": back, "a/b c": back if to is None else {}}, **ref("x")}
+    assert growth(schema).returns == 2
+
+
+@pytest.mark.parametrize("leaf", [0, 1, {}, None])
+@pytest.mark.parametrize(
+    "again",
+    [
+        {"properties": {"a": {"allOf": [ref("x"), ref("x")]}}, "not": {"const": 1}},
+        {"anyOf": [{"properties": {"a": ref("x")}, "required": ["b"]}, {"properties": {"a": ref("x")}, "required": ["c"]}]},
+        {"properties": {"a": {"anyOf": [{"allOf": [ref("x"), ref("x")]}, {"not": ref("x")}]}}, "not": {"const": 1}},
+    ],
+)  # fmt: skip
+def test_a_deep_value_of_a_schema_that_leads_back_to_itself_in_two_ways_comes_to_an_end(
+    again: dict[str, Any], leaf: Any
+) -> None:
+    schema = {"$defs": {"x": again}, **ref("x")}
+    assert unheld(schema) == ""
+    for levels in (1, 5, 12, 60, 150):
+        found = faults(schema, deep(levels, leaf))
+        assert all(str(fault) for fault in found)
+        if levels > 12:
+            assert len(found) <= 1
+
+
+def test_where_a_tree_of_one_way_is_wrong_is_told_at_any_depth() -> None:
+    schema = {
+        "$defs": {"x": {"properties": {"a": ref("x"), "b": ref("x")}, "not": {"const": 1}}},
+        **ref("x"),
+    }
+    (fault,) = faults(schema, deep(60, 1))
+    assert len(fault.path) == 60
