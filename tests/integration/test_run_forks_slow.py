@@ -5,22 +5,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 import pytest
-from run_tasks import Bench, FakeTool, Ran, bench, plan, step
+from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
 from test_run_forks import at_of, forked
 from test_run_forks_alike import takes
-from test_run_recovery import READS
+from test_run_recovery import READS, overall, reflection
 
+from replan.core.limits.policy import Budget, Policy
+from replan.ports import ModelRequest
 from replan.store.postgres.store import PostgresStore
 from replan.store.sqlite import SqliteStore
 from replan.testing import MemoryStore, virtual_time
 from slow_stores import Delayed
 
+PATIENT = Budget(task_timeout_secs=20_000)
+"""Beyond what a slow store takes: whoever has not ended by then waits for ever."""
 PEOPLE = ["ann", "bob", "cyd"]
 Owed = Counter[tuple[str, str]]
 """How often each is to be had: by what of it (two tools that do the same are one) and to whom."""
@@ -97,14 +103,31 @@ def planned(chance: Random) -> Planned:
     return Planned(plan(*steps), owed)
 
 
-async def family(made: Bench, world: World, chance: Random) -> None:
+def mended(chance: Random) -> Callable[[ModelRequest], dict[str, Any]]:
+    """Now and then what was refused is made by the other tool, or in the same way once more."""
+
+    def answer(request: ModelRequest) -> dict[str, Any]:
+        asked = " ".join(turn.text for turn in request.turns)
+        to = re.search(r'"(?:to|recipient)": ?"(\w+)"', asked)
+        if to is None or '"session"' in asked or chance.random() < 0.3:
+            return reflection("abort", {"reason": "no way"})
+        tool, name = chance.choice([("send", "to"), ("wire", "recipient")])
+        return reflection(
+            "retry_with_tool", {"tool_id": tool, "parameters": {name: to.group(1)}}, "tool_error"
+        )
+
+    return answer
+
+
+async def family(made: Bench, world: World, chance: Random, *, mends: bool) -> None:
     """Some forks of one task at about the same time, some of them killed and gone on with."""
     task_id = await made.submit(plan(step("l", "login")))
     await made.drive(task_id)
     at = at_of(await made.ran(task_id), "plan_generated") - 1
     plans = [planned(chance) for _ in range(chance.randint(2, 4))]
     plans += [plans[0]] * chance.randint(0, 1)
-    names = [await forked(made, task_id, at=at, plan=one.steps) for one in plans]
+    policy = Policy(budget=PATIENT, **({} if mends else {"evaluation": "steps"}))
+    names = [await forked(made, task_id, at=at, plan=one.steps, policy=policy) for one in plans]
 
     async def drive(name: str) -> None:
         await asyncio.sleep(chance.choice([0.0, chance.random() * 3 * world.secs]))
@@ -124,7 +147,7 @@ async def family(made: Bench, world: World, chance: Random) -> None:
     ran = [(await made.ran(name)).check() for name in names]
     for one, wanted in zip(ran, plans, strict=True):
         assert one.result.status in ("succeeded", "failed"), "nobody waits for ever"
-        if one.result.is_success:
+        if one.result.is_success and "failed" not in one.statuses().values():
             assert wanted.owed <= world.had
     assert not again_with_one_key(ran)
 
@@ -138,24 +161,26 @@ def again_with_one_key(ran: list[Ran]) -> set[str]:
     return {key for key, times in keys.items() if times > 1}
 
 
-async def at_once(seed: str, store: Any, secs: float, most_secs: float) -> None:
+async def at_once(seed: str, store: Any, secs: float, most_secs: float, *, mends: bool = False) -> None:
     chance = Random(seed)
     world = World(chance, secs)
-    await family(
-        await bench(world.tools(), store=Delayed(store, Random(f"{seed} store"), most_secs)), world, chance
-    )
+    replies = {"evaluation": verdict(), "overall_reflection": overall(), "step_reflection": mended(chance)}
+    late = Delayed(store, Random(f"{seed} store"), most_secs)
+    await family(await bench(world.tools(), replies, store=late), world, chance, mends=mends)
 
 
+@pytest.mark.parametrize("mends", [False, True], ids=["as planned", "mended"])
 @pytest.mark.parametrize("seed", range(12))
-def test_families_of_forks_over_a_store_that_answers_late(seed: int) -> None:
-    virtual_time(at_once(f"late {seed}", MemoryStore(), 5, 0.5))
+def test_families_of_forks_over_a_store_that_answers_late(seed: int, *, mends: bool) -> None:
+    virtual_time(at_once(f"late {seed}", MemoryStore(), 5, 0.5, mends=mends))
 
 
 @pytest.mark.prove
+@pytest.mark.parametrize("mends", [False, True], ids=["as planned", "mended"])
 @pytest.mark.parametrize("first", range(0, 1_000, 100))
-def test_many_families_of_forks_over_a_store_that_answers_late(first: int) -> None:
+def test_many_families_of_forks_over_a_store_that_answers_late(first: int, *, mends: bool) -> None:
     for seed in range(first, first + 100):
-        virtual_time(at_once(f"many {seed}", MemoryStore(), 5, 0.5 if seed % 2 else 20))
+        virtual_time(at_once(f"many {seed}", MemoryStore(), 5, 0.5 if seed % 2 else 20, mends=mends))
 
 
 @pytest.mark.prove

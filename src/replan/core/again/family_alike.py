@@ -96,15 +96,34 @@ def under_way(state: State, tool: ToolSpec, parameters: JsonObject) -> list[Call
     ]
 
 
-def is_mended(state: State, tool: ToolSpec, parameters: JsonObject, resolve: Resolve) -> bool:
-    """True if the task, which is driven, looks for what else to make in place of such a call, or makes it."""
+def all_under_way(state: State, resolve: Resolve) -> list[CallKey]:
+    """What the task has to have for the calls that it is about to make, or makes: they themselves, and what each is known by."""
+    keys: list[CallKey] = []
+    for call in state.under_way():
+        tool = resolve(call.tool_id) if call.effect == "once" else None
+        if tool is not None:
+            keys += call.key, name_of_all(tool, call.parameters, state)
+    return keys
+
+
+class Mending(NamedTuple):
+    """What a task does about such calls of its own that have failed."""
+
+    begun: list[CallKey]
+    """Made in their place, or about to be."""
+    looked_after: bool
+    """It looks for what else to make."""
+
+
+def mending(state: State, tool: ToolSpec, parameters: JsonObject, resolve: Resolve) -> Mending:
+    """That of a task which is driven."""
     told = Told.of(tool, parameters)
     like = (state.made_like(name, resolve(name), told) for name in tool.counterparts)
     tries = chain(state.made_of(tool, parameters), (call for calls in like for call, _ in calls))
-    return any(
-        call.status == "failed" and (is_looked_after(state, call) or _begun_instead(state, call, tool))
-        for call in tries
-    )
+    failed = [call for call in tries if call.status == "failed"]
+    begun = (_begun_instead(state, call, tool) for call in failed)
+    keys = [one.key for one in begun if one is not None]
+    return Mending(keys, any(is_looked_after(state, call) for call in failed))
 
 
 def is_looked_after(state: State, call: CallState) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from replan.core.again.family_alike import Alike, alike, is_mended, name_of_all, under_way
+from replan.core.again.family_alike import Alike, Mending, alike, mending, name_of_all, under_way
 from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
 from replan.core.failures.faults import NOT_MADE
@@ -19,7 +19,7 @@ from replan.core.state.task import Output, State
 from replan.core.types import CallKey, JsonObject, StepId, ToolSpec
 from replan.errors import TaskNotFound
 from replan.run.family.logs import logs_of
-from replan.run.family.relatives import FIRST_LOOK_SECS, LAST_LOOK_SECS, Theirs, driven, theirs, try_of
+from replan.run.family.relatives import FIRST_LOOK_SECS, LAST_LOOK_SECS, Theirs, driven, theirs, try_of, waits
 from replan.run.session.context import Run
 
 LIKE = "like:"
@@ -194,8 +194,11 @@ async def _taken(
 async def _has_one(run: Run, state: State, tool: ToolSpec, parameters: JsonObject, *, changed: bool) -> bool:
     """True if the task, which is driven, makes such a call, or looks for what else to make in its place. One that it has begun, and another task
     has, waits for that one: whoever waited for it in turn would wait in a circle."""
-    if not changed and is_mended(state, tool, parameters, run.parts.tools.resolve):
-        return True
+    store, resolve = run.parts.store, run.parts.tools.resolve
     keys = under_way(state, tool, parameters)
-    owners = await run.parts.store.who_has(run.task_id, keys) if keys else {}
-    return state.task_id in owners.values()
+    mended = Mending([], looked_after=False) if changed else mending(state, tool, parameters, resolve)
+    every = [*keys, *mended.begun]
+    owners = await store.who_has(run.task_id, every) if every else {}
+    if state.task_id in owners.values() or any(key not in owners for key in mended.begun):
+        return True
+    return mended.looked_after and not await waits(run, state)

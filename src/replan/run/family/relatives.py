@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from replan.core.again.family_alike import is_looked_after, name_of_all
+from replan.core.again.family_alike import all_under_way, is_looked_after, name_of_all
 from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
 from replan.core.events import CallStarted, ForkMade, QuestionAnswered
@@ -28,12 +28,15 @@ FIRST_LOOK_SECS, LAST_LOOK_SECS = 0.2, 5.0
 """Between two looks at a call that another task makes: ever longer, up to this."""
 
 
+Became = Literal["done", "not made", "under way", "in doubt"]
+
+
 class Theirs(NamedTuple):
     """A call that is another task's, and what became of it there."""
 
     task_id: str
     """Empty: it was deleted."""
-    became: Literal["done", "not made", "under way", "in doubt"]
+    became: Became
     output: Output | None = None
     of_try: str = ""
     """Which of its tries that is."""
@@ -134,6 +137,15 @@ async def driven(run: Run, task_id: str) -> tuple[bool, State]:
     return summary.held and not state.ended, state
 
 
+async def waits(run: Run, state: State) -> bool:
+    """True if another task has what this one is about to make: whoever waited for what it may yet make in place of a failed call would wait for
+    what stands beside that in its step, too, and so in a circle. There is no need to: who makes something in place of a failed call looks
+    before it whether others have made that one since."""
+    keys = all_under_way(state, run.parts.tools.resolve)
+    owners = await run.parts.store.who_has(run.task_id, keys) if keys else {}
+    return any(owner not in ("", state.task_id) for owner in owners.values())
+
+
 async def _look(run: Run, task_id: str, key: str, *, mended: bool = False) -> Theirs:
     try:
         held, state = await driven(run, task_id)
@@ -145,7 +157,11 @@ async def _look(run: Run, task_id: str, key: str, *, mended: bool = False) -> Th
         return Theirs(
             task_id, "done" if said.happened else "not made", Output(said.output, masked=said.masked)
         )
-    became = _became(state, key, driven=held, mended=mended)
+    became = _became(state, key, driven=held)
+    call = state.latest_try(key)
+    if became == "not made" and mended and held and call is not None and is_looked_after(state, call):
+        # it may be made in other words there
+        became = "not made" if await waits(run, state) else "under way"
     done = state.took_effect.get(key)
     if done is None:
         return Theirs(task_id, became)
@@ -161,9 +177,7 @@ def _said_of(state: State, key: str) -> QuestionAnswered | None:
     return next((one for one in said if one.happened is not None), None)
 
 
-def _became(
-    state: State, key: str, *, driven: bool, mended: bool
-) -> Literal["done", "not made", "under way", "in doubt"]:
+def _became(state: State, key: str, *, driven: bool) -> Became:
     if key in state.took_effect:
         return "done"
     if key in state.in_doubt:
@@ -176,8 +190,6 @@ def _became(
     if call.status == "retrying" and driven:
         return "under way"
     clean = call.fault is None or call.fault.happened == "no" or state.undone.get(key, 0) > 0
-    if clean and mended and driven and is_looked_after(state, call):
-        return "under way"  # it may be made in other words
     return "not made" if clean else "in doubt"
 
 
