@@ -44,6 +44,22 @@ class FailingStore(MemoryStore):
         return failed
 
 
+class NoFutureStore(MemoryStore):
+    """Breaks its word: it writes, and gives nothing to wait for."""
+
+    def append(self, *given: Any, **more: Any) -> Any:
+        super().append(*given, **more)
+
+
+def test_a_store_that_gives_no_future_for_an_append_ends_the_drive() -> None:
+    async def main() -> None:
+        made = await bench(TOOLS, ANSWERS, store=NoFutureStore())
+        await made.service.drive(await made.submit())
+
+    with pytest.raises(StoreError, match="could not take"):
+        virtual_time(asyncio.wait_for(main(), 1_000))
+
+
 TOOLS: dict[str, Any] = {
     "read": FakeTool(delay_secs=10),
     "pay": FakeTool(effect="once", delay_secs=5, output={"id": 1}),

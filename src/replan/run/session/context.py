@@ -389,10 +389,12 @@ class Run:
                 batch.events = [_storable(event) for event in spelled_out(batch.events)]
                 batch.ends = [_storable(event) for event in spelled_out(batch.ends)]
                 future = self._append(batch)
+            # here, where it is told if the store gives something else: all would wait for ever
+            done = future.done()
         except Exception as error:  # noqa: BLE001 - an event that cannot be written breaks the run, whatever it was
             self._fail(batch, error)
             return
-        if future.done():
+        if done:
             self._landed(batch, future)
         elif isinstance(future, Landing):
             future.told = partial(self._landed, batch)
