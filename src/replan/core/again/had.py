@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from replan.core.again.planned_calls import with_item
 from replan.core.calls.things import things_of
-from replan.core.ids import base_of
-from replan.core.references.refs import has_references
+from replan.core.ids import base_of, canonical
+from replan.core.memo import ByIdentity
+from replan.core.references.refs import has_references, listed
 from replan.core.state.ledger import Deed
 from replan.core.state.progress import CallState
 from replan.core.state.task import State
-from replan.core.types import Step, ToolSpec
+from replan.core.types import Action, Step, ToolSpec
 from replan.core.walk import scalars
 
 _NUMBER = re.compile(r"/?-?[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
@@ -96,12 +98,39 @@ def may_make(
             (then is not None and is_written_so(step, then)) or not takes_back(one, made)
         ):
             return True  # it may have been made in other words there
+        items = _named_by_items(step) if step.for_each is not None else {}
         if all(
-            has_references(value) or one.call.parameters.get(name) == value
+            one.call.parameters.get(name) == value
+            if not has_references(value)
+            else _is_among(one.call.parameters.get(name), items.get((_action_of(written), name)))
             for name, value in written.parameters.items()
         ):
             return True
     return False
+
+
+def _is_among(value: Any, known: frozenset[str] | None) -> bool:
+    """True if one of these may be the value. None: nobody knows them."""
+    return known is None or canonical(value) in known
+
+
+def _of_items(step: Step) -> dict[tuple[str, str], frozenset[str]]:
+    """By action and parameter: what it is given for the items of a list that is written out, where each of them says so."""
+    items = listed(step.for_each) if step.for_each is not None else None
+    found: dict[tuple[str, str], frozenset[str]] = {}
+    for call in step.actions or (step,):
+        for name, value in call.parameters.items() if items else ():
+            given = [with_item(value, item) for item in items or ()]
+            if not any(map(has_references, given)):
+                found[_action_of(call), name] = frozenset(map(canonical, given))
+    return found
+
+
+def _action_of(written: Step | Action) -> str:
+    return written.action_id if isinstance(written, Action) else ""
+
+
+_named_by_items = ByIdentity[dict[tuple[str, str], frozenset[str]]](_of_items)
 
 
 def is_written_so(step: Step, then: Step) -> bool:

@@ -20,6 +20,8 @@ from replan.core.again.had import (
     subject_of,
     takes_back,
 )
+from replan.core.again.planned_calls import stated_by
+from replan.core.calls.telling import unique_text
 from replan.core.plan.index import references_of
 from replan.core.state.ledger import same_thing
 from replan.core.state.progress import CallState, StepState
@@ -37,6 +39,7 @@ class Family:
         "_plan",
         "_seen",
         "_standing",
+        "_stated",
         "_used",
         "_writers",
         "_written",
@@ -61,6 +64,8 @@ class Family:
         self._plan: object = None
         self._writers = Writers((), resolve)
         """The steps here by what they call, in the plan as it is."""
+        self._stated: dict[str, set[StepId]] | None = None
+        """By what tells an effect from others: the steps that state it; None: nobody has asked."""
         self._written: dict[int, StepState | None] = {}
         """The step here that is written as that of the other was."""
         self._here: CallKey = ""
@@ -94,15 +99,16 @@ class Family:
         return [one for one in self._foreign.all if not self.mine.has_had(one.call.key)]
 
     def is_to_have(self, one: Had, but_for: StepId) -> bool:
-        """True if a step of the plan here, another one than this, is yet to have this effect of another task, as far as it is written."""
+        """True if a step of the plan here, another one than this, is yet to have this effect of another task: it states it with the very values
+        that tell it from others. What nobody knows yet may be about somebody else."""
         self._look_at_plan()
-        theirs = self.others[one.task_id].steps.get(one.call.step_id)
-        then = theirs.step if theirs is not None else None
-        return any(
-            may_make(step.step, one, then, one, self.resolve)
-            for step in self._writers.may_make(one)
-            if step.step.step_id != but_for and not step.closed
-        )
+        if self._stated is None:
+            self._stated = stated_by(
+                [step.step for step in self.mine.steps.values()], self.mine, self.resolve
+            )
+        tool = self.resolve(one.call.tool_id)
+        names = self._stated.get(unique_text(tool, one.call.parameters), ()) if tool is not None else ()
+        return any(name != but_for and not self.mine.steps[name].closed for name in names)
 
     def why_not(self, step: StepState, key: CallKey, made: Had) -> str:
         """Why what another task has made does not stand for the call of this step; empty if it does."""
@@ -269,7 +275,7 @@ class Family:
         plan = self.mine.plan
         if self._plan is plan and plan is not None:
             return
-        self._plan, self._written = plan, {}
+        self._plan, self._written, self._stated = plan, {}, None
         self._writers = Writers(self.mine.steps.values(), self.resolve)
 
     def _undone(self, made: Had, *, back: bool = False) -> Had | None:

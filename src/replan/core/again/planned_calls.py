@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from replan.core.again.known_values import UNKNOWN, KnownValues
 from replan.core.calls.site import ONLY, Slot
+from replan.core.calls.telling import unique_text
 from replan.core.plan.constant import ConstantCall
 from replan.core.references.refs import Reference, has_references, listed, whole
 from replan.core.state.task import State, ids_of
@@ -96,7 +97,7 @@ class PlannedCalls:
     def _call(self, step: Step, slot: Slot, tool: ToolSpec, item_in_words: Any, item: Any) -> Call:
         """`item_in_words`: the item as the plan writes it; `item`: what it is."""
         words = words_of(step, slot)
-        written = {name: _filled(one, item_in_words) for name, one in words.items()}
+        written = {name: with_item(one, item_in_words) for name, one in words.items()}
         values = {name: value for name, value in written.items() if not has_references(value)}
         needed = tool.parameters.get("required", ())
         literal = len(values) == len(words) and all(name in values for name in needed)
@@ -121,16 +122,29 @@ class PlannedCalls:
         return tool is not None and not self.state.made.keys().isdisjoint((tool.id, *tool.counterparts))
 
 
-def _filled(written: Any, item: Any) -> Any:
+def stated_by(
+    steps: Collection[Step], state: State, resolve: Callable[[str], ToolSpec | None]
+) -> dict[str, set[StepId]]:
+    """By what tells effects apart (`core.calls.telling.unique_text`): the steps that state each, as far as their values are known."""
+    found: dict[str, set[StepId]] = {}
+    calls = PlannedCalls(state, steps, {}, resolve)
+    for step in steps:
+        for call in calls.of(step):
+            told = call.written if call.known is None else call.known
+            found.setdefault(unique_text(call.tool, told), set()).add(step.step_id)
+    return found
+
+
+def with_item(written: Any, item: Any) -> Any:
     """The value with the item put in where it is a value; as it is written else."""
     if item is None or has_references(item):
         return written
     if isinstance(written, str):
         return _of_item(ref, item, written) if (ref := whole(written)) is not None else written
     if isinstance(written, dict):
-        return {name: _filled(one, item) for name, one in written.items()}
+        return {name: with_item(one, item) for name, one in written.items()}
     if isinstance(written, list):
-        return [_filled(one, item) for one in written]
+        return [with_item(one, item) for one in written]
     return written
 
 
