@@ -14,6 +14,7 @@ __all__ = [
     "PathUnknown",
     "can_fit",
     "faults",
+    "fields_at",
     "parameter_problems",
     "parameter_schemas",
     "place",
@@ -70,6 +71,27 @@ def schema_at(schema: JsonObject | None, path: Sequence[str | int]) -> JsonObjec
         _check_kind(at, part)
         at = _item(at, part) if isinstance(part, int) else _property(at, part)
     return _deref(at, root) if at is not None and root is not None else at
+
+
+def fields_at(schema: JsonObject | None, path: Sequence[str | int]) -> tuple[str, ...]:
+    """The fields that a schema names of what a plain path selects, in any of its forms; none where it names none."""
+    try:
+        at = schema_at(schema, path)
+    except PathUnknown:
+        return ()
+    if schema is None or at is None:
+        return ()
+    found: dict[str, None] = {}
+    waiting, seen = [at], set[int]()
+    while waiting:
+        one = _deref(waiting.pop(), schema)
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        properties = one.get("properties")
+        found.update(dict.fromkeys(properties if isinstance(properties, dict) else ()))
+        waiting += _branches(one)
+    return tuple(found)
 
 
 def _check_kind(at: JsonObject, part: str | int) -> None:

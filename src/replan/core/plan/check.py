@@ -19,7 +19,7 @@ from replan.core.limits.policy import PlanLimits
 from replan.core.own_tools.called import called_as
 from replan.core.own_tools.model import planned_violations
 from replan.core.plan.check_parameters import item_violations, masks_written, parameter_violations
-from replan.core.plan.check_references import known_steps, reference_violations
+from replan.core.plan.check_references import known_steps, names_meant, reference_violations
 from replan.core.plan.constant import ConstantCall, constant_call
 from replan.core.plan.fields import order_violations
 from replan.core.plan.graph import Graph
@@ -394,7 +394,14 @@ class _Check:
             self.say_of(
                 step.step_id,
                 "parameter_error",
-                wait_violations(self.tools.resolve, self.tools.nearest, call.where, tool, call.parameters),
+                wait_violations(
+                    self.tools.resolve,
+                    self.tools.nearest,
+                    call.where,
+                    tool,
+                    call.parameters,
+                    names_meant(self.draft, step),
+                ),
             )
         if tool is not None and tool.asks_model:
             self.say_of(step.step_id, "parameter_error", planned_violations(call.where, call.parameters))

@@ -28,6 +28,7 @@ from replan.core.references.refs import (
     whole,
     written_as_text,
 )
+from replan.core.references.scopes import At, Chain, Lacking, Meant, Outputs, Place, findings
 from replan.core.types import JsonObject, Step, StepId
 from replan.core.words import some
 
@@ -42,7 +43,7 @@ def reference_violations(draft: Draft, step: Step, references: Iterable[Referenc
     if step.actions:
         yield from inside_violations(step)
     for ref in references:
-        if problem := _problem(draft, step, ref):
+        if problem := _problem(draft, step, ref) or _inside(draft, step, ref):
             yield f"{where}: {problem}"
 
 
@@ -124,6 +125,59 @@ def _second_step(draft: Draft, ref: Reference) -> str:
                 "steps may have run, write a step for each, with the condition of its branch"
             )
     return ""
+
+
+def names_meant(draft: Draft, step: Step) -> Meant:
+    """What of the plan a name in the step may be meant for, in words."""
+
+    def meant(chain: Chain) -> str:
+        name, part = chain[0], chain[1] if len(chain) > 1 else None
+        if name in ("item", "index"):
+            return f"the {name} of `for_each`" if step.for_each is not None else ""
+        if name == "metadata":
+            return "the task's metadata"
+        if name == "task":
+            return "the task" if part in ("description", "id") else ""
+        is_action = name in draft.actions
+        if is_action or name in draft.steps or name in draft.earlier:
+            of_it = part in (*_OF_A_STEP, "actions") if part is not None else name != step.step_id
+            return f"{'action' if is_action else 'step'} {name!r}" if of_it else ""
+        if part is not None and draft.followed.schemas and is_followed(name):
+            return "an earlier task"
+        return ""
+
+    return meant
+
+
+_SELECTED = (
+    "; two lists are joined by a field that both have with ${= merge_by(a.output, b.output, 'key') }; what is selected by another "
+    "value needs a step of its own with a tool that selects, or is planned in a next part (`more`), when the value is known and is written down"
+)
+
+
+def _inside(draft: Draft, step: Step, ref: Reference) -> str:
+    """What the filters and projections of the reference look at that is not there, or not what it looks like."""
+    if ref.problem or not ref.path or static_steps(ref.path) is not None:
+        return ""
+    found, _ = findings(ref.path, _begins(draft, step, ref), names_meant(draft, step))
+    for one in found:
+        if not isinstance(one, Lacking):
+            return f"{ref.raw}: {one.say()}{_SELECTED}"
+    return ""
+
+
+def _begins(draft: Draft, step: Step, ref: Reference) -> Place:
+    """What the path of a reference looks into."""
+    if ref.head != "item":
+        return Place() if ref.head in WORDS else At(draft.produced(ref, step.step_id))
+    source = whole(step.for_each) if step.for_each is not None else None
+    if source is None or source.problem or source.head in WORDS:
+        return Place()
+    listed_in = At(draft.produced(source))
+    try:
+        return (findings(source.path, listed_in, lambda _: "")[1] if source.path else listed_in).item()
+    except schemas.PathUnknown:
+        return Place()  # said of the list
 
 
 def _metadata_problem(draft: Draft, step: Step, ref: Reference) -> str:
@@ -272,6 +326,22 @@ def _no_truth(draft: Draft, when: str) -> str:
     return f"{computed.raw} gives {schemas.words_of(given)}, and a condition is true or false: compare it with something"
 
 
+def _inside_condition(draft: Draft, step: Step, when: str) -> Iterator[str]:
+    """The same as of a reference of what a condition looks at."""
+    if (computed := expression(when)) is not None:
+        yield from filter(None, (_inside(draft, step, ref) for ref in computed.references))
+        return
+
+    def given(names: Chain) -> JsonObject | None:
+        if names[-1] not in ("output", "outputs") or len(names) not in (2, 3):
+            return None
+        head = ".".join(names[:-1])
+        return draft.produced(Reference(head, head, None, ""))
+
+    found, _ = findings(when, Outputs(given), names_meant(draft, step))
+    yield from (f"{one.say()}{_SELECTED}" for one in found if not isinstance(one, Lacking))
+
+
 def _condition(draft: Draft, step: Step) -> Iterator[str]:
     if step.when is None:
         return
@@ -281,6 +351,8 @@ def _condition(draft: Draft, step: Step) -> Iterator[str]:
     if problem := check_condition(step.when) or _no_truth(draft, step.when):
         yield f"`when`: {problem}"
         return
+    for text in _inside_condition(draft, step, step.when):
+        yield f"`when`: {text}"
     if strange := unknown_statuses(step.when):
         yield (
             f"`when` looks for the status {', '.join(map(repr, strange))}; the status of a step is one of "

@@ -21,6 +21,8 @@ def read_condition(text: str) -> str:
 def _without_braces(text: str) -> str:
     if is_plain(text) or any(isinstance(one, Expression) for one in parse(text)):
         return text.strip()
+    if not check_path(text):  # braces that stand in quotes: a text, whatever it says
+        return text
     out = ""
     for segment in parse(text):
         if isinstance(segment, Expression):

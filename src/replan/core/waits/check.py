@@ -8,6 +8,7 @@ from replan.core.data import schemas
 from replan.core.references.conditions import roots
 from replan.core.references.paths import check_path
 from replan.core.references.refs import has_references
+from replan.core.references.scopes import Chain, Meant, Outputs, Stray, findings
 from replan.core.secrets import takes_secrets
 from replan.core.types import JsonObject, ToolSpec
 from replan.core.waits.condition import condition_with_values
@@ -21,8 +22,9 @@ def wait_violations(
     where: str,
     tool: ToolSpec,
     given: JsonObject,
+    meant: Meant,
 ) -> Iterator[str]:
-    """What is wrong with a wait, beyond its parameters' schema. `where`: what to call it."""
+    """What is wrong with a wait, beyond its parameters' schema. `where`: what to call it; `meant`: what of the plan a name in its condition may mean."""
     if tool.waits == "time":
         if given.keys().isdisjoint(("seconds", "until")) or {"seconds", "until"} <= given.keys():
             yield f"{where}: give seconds or until, one of the two"
@@ -31,7 +33,7 @@ def wait_violations(
     elif tool.waits == "question":
         yield from (f"{where}: {wrong}" for wrong in question_problems(given))
     elif tool.waits == "condition":
-        yield from _of_condition(resolve, nearest, where, given)
+        yield from _of_condition(resolve, nearest, where, given, meant)
 
 
 def _of_condition(
@@ -39,6 +41,7 @@ def _of_condition(
     nearest: Callable[[str], Sequence[str]],
     where: str,
     given: JsonObject,
+    meant: Meant,
 ) -> Iterator[str]:
     name, condition = given.get("tool"), given.get("condition")
     if isinstance(condition, str):
@@ -47,6 +50,10 @@ def _of_condition(
             yield f"{where}: condition: {problem}"
         elif others := [root for root, _ in roots(shape) if root not in ("output", "outputs")]:
             yield f"{where}: condition: {others[0]!r} is not there; what was read is `output`, as in output.status == 'done'"
+        else:
+            reader = resolve(name) if isinstance(name, str) and not has_references(name) else None
+            for text in _inside(shape, reader, meant):
+                yield f"{where}: condition: {text}"
     if not isinstance(name, str):
         return  # the schema says so
     if has_references(name):
@@ -69,3 +76,16 @@ def _of_condition(
         if not has_references(parameters):
             for problem in schemas.parameter_problems(reader, parameters)[:5]:
                 yield f"{where}: parameters of {reader.id!r}: {problem}"
+
+
+def _inside(condition: str, reader: ToolSpec | None, meant: Meant) -> Iterator[str]:
+    """The names in its filters and projections that are not what they look like."""
+
+    def also(chain: Chain) -> str:
+        return "what was read" if chain[0] in ("output", "outputs") else meant(chain)
+
+    schema = reader.output_schema if reader is not None else None
+    start = Outputs(lambda names: schema if names in (("output",), ("outputs",)) else None)
+    for one in findings(condition, start, also)[0]:
+        if isinstance(one, Stray):
+            yield f"{one.say()}; what is compared with stands in braces, as ${{item.id}} or ${{step_1.output.id}}"

@@ -1,0 +1,253 @@
+"""The names inside a path's filters, projections and `&…`: each is a field of the items there, whatever else is called so.
+
+A path is gone through with the schema of what it looks into, as far as that is known. What a name outside could be meant by
+(`meant`) is said by whoever knows the plan.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from replan.core.data import schemas
+from replan.core.references.paths import parsed
+from replan.core.references.refs import Reference, references
+from replan.core.types import JsonObject
+
+Chain = tuple[str, ...]
+"""A name and the fields that are taken of it."""
+Meant = Callable[[Chain], str]
+"""What the plan has of this name, in words; empty if nothing."""
+
+
+class Place:
+    """Where a path has come to; of this one nothing is known."""
+
+    def field(self, name: str) -> Place:
+        """What this field is; `PathUnknown` where there is none."""
+        return Place()
+
+    def item(self, index: int | None = None) -> Place:
+        """One of its items; `PathUnknown` where it has none."""
+        return Place()
+
+    def flat(self) -> Place:
+        """The list with its lists opened."""
+        return Place()
+
+    def fields(self) -> tuple[str, ...]:
+        """The fields that it is known to have."""
+        return ()
+
+
+class At(Place):
+    """A place in what a schema describes."""
+
+    def __init__(self, schema: JsonObject | None, path: tuple[str | int, ...] = ()) -> None:
+        self._schema = schema
+        self._path = path
+
+    def field(self, name: str) -> Place:
+        return self._part(name)
+
+    def item(self, index: int | None = None) -> Place:
+        if index is not None:
+            return self._part(index)
+        try:
+            return self._part(_ANY_ITEM)
+        except schemas.PathUnknown:
+            kinds = schemas.types_of(self._here())
+            raise schemas.PathUnknown(f"items, being {schemas.words_of(kinds)}", ()) from None
+
+    def flat(self) -> Place:
+        return _Items(self.item()).flat()
+
+    def fields(self) -> tuple[str, ...]:
+        return schemas.fields_at(self._schema, self._path)
+
+    def is_list(self) -> bool | None:
+        """Whether it is a list; None where that is not known."""
+        kinds = schemas.types_of(self._here())
+        if kinds is None or "string" in kinds:  # a text may hold a list
+            return None
+        return "array" in kinds if len(kinds) == 1 or "array" not in kinds else None
+
+    def _here(self) -> JsonObject | None:
+        return schemas.schema_at(self._schema, self._path)
+
+    def _part(self, part: str | int) -> Place:
+        path = (*self._path, part)
+        schemas.schema_at(self._schema, path)
+        return At(self._schema, path)
+
+
+_ANY_ITEM = 1_000_000
+"""An item beyond those that a schema may describe one by one."""
+
+
+class _Items(Place):
+    """A list that the path has made, of items as this one."""
+
+    def __init__(self, of: Place) -> None:
+        self._of = of
+
+    def item(self, index: int | None = None) -> Place:
+        return self._of
+
+    def flat(self) -> Place:
+        if isinstance(self._of, _Items):
+            return self._of
+        is_list = self._of.is_list() if isinstance(self._of, At) else None
+        if is_list is None:
+            return Place()
+        return _Items(self._of.item()) if is_list else self
+
+
+class Outputs(Place):
+    """What a condition starts from: names, some of which lead to what a schema describes."""
+
+    def __init__(self, of: Callable[[Chain], JsonObject | None], names: Chain = ()) -> None:
+        self._of = of
+        self._names = names
+
+    def field(self, name: str) -> Place:
+        names = (*self._names, name)
+        found = self._of(names)
+        return Outputs(self._of, names) if found is None else At(found)
+
+
+class Stray(NamedTuple):
+    """A name that is read as a field where it may be meant for something else."""
+
+    chain: Chain
+    meant: str
+    known: tuple[str, ...]
+    """The fields that are known to be there."""
+
+    def say(self) -> str:
+        name = self.chain[0]
+        has = f" (they have: {', '.join(self.known[:20])})" if self.known else ""
+        shown = name if name.isidentifier() else json.dumps(name)
+        return (
+            f"{'.'.join(self.chain)} stands inside a filter, a projection or &…, where it is a field of each item{has}, and not "
+            f"{self.meant}; a field of that name is written @.{shown}"
+        )
+
+
+class Quoted(NamedTuple):
+    """A reference in a text inside a path, where nothing is filled in."""
+
+    text: str
+
+    def say(self) -> str:
+        return f"{self.text[:80]!r} stands in quotes inside a path, where it is a text as it is written, and no reference"
+
+
+class Lacking(NamedTuple):
+    """A field that cannot be there."""
+
+    error: schemas.PathUnknown
+    within: bool
+    """Of the items of a list, which are passed over where they lack it."""
+
+
+Finding = Stray | Quoted | Lacking
+
+
+def findings(path: str, start: Place, meant: Meant) -> tuple[list[Finding], Place]:
+    """What is not as it looks in a path that passes `check_path`, and where it leads."""
+    reader = _Reader(meant)
+    at = reader.walk(parsed(path), start, heads=False, within=False)
+    return reader.found, at
+
+
+class _Reader:
+    def __init__(self, meant: Meant) -> None:
+        self.found: list[Finding] = []
+        self._meant = meant
+
+    def walk(self, node: Any, at: Place, *, heads: bool, within: bool) -> Place:
+        """Where the node leads. `heads`: a name that it begins with begins anew here; `within`: it looks at the items of a list."""
+        kind, children = node["type"], node.get("children", [])
+        match kind:
+            case "field":
+                return self._field(at, (node["value"],), heads=heads and within, within=within)
+            case "subexpression":
+                return self._chain(children, at, heads=heads, within=within)
+            case "index_expression":
+                at = self.walk(children[0], at, heads=heads, within=within)
+                return self.walk(children[1], at, heads=heads, within=within)
+            case "index":
+                return self._known(lambda: at.item(node["value"]), within=within)
+            case "slice" | "identity" | "current":
+                return at
+            case "pipe":
+                at = self.walk(children[0], at, heads=heads, within=within)
+                return self.walk(children[1], at, heads=True, within=within)
+            case "projection" | "filter_projection" | "value_projection":
+                base = self.walk(children[0], at, heads=heads, within=within)
+                item = Place() if kind == "value_projection" else self._known(base.item, within=within)
+                if kind == "filter_projection":
+                    self.walk(children[2], item, heads=True, within=True)
+                return _Items(self.walk(children[1], item, heads=False, within=True))
+            case "flatten":
+                base = self.walk(children[0], at, heads=heads, within=within)
+                return self._known(base.flat, within=within)
+            case "literal":
+                self.found += [Quoted(ref.raw) for ref in references(node["value"]) if self._is_meant(ref)]
+                return Place()
+            case "function_expression":
+                return self._function(node["value"], children, at, within=within)
+            case _:  # multi-selects, comparisons, `||`, `&&`, `!`
+                anew = heads or kind.startswith(("multi_select", "key_val"))
+                for child in children:
+                    self.walk(child, at, heads=anew, within=within)
+                return Place()
+
+    def _chain(self, children: list[Any], at: Place, *, heads: bool, within: bool) -> Place:
+        first, *rest = children
+        if first["type"] != "field":
+            at = self.walk(first, at, heads=heads, within=within)
+        else:
+            chain = [first["value"]]
+            for child in rest:
+                if child["type"] != "field":
+                    break
+                chain.append(child["value"])
+            at = self._field(at, tuple(chain), heads=heads and within, within=within)
+        for child in rest:
+            at = self.walk(child, at, heads=False, within=within)
+        return at
+
+    def _field(self, at: Place, chain: Chain, *, heads: bool, within: bool) -> Place:
+        if heads and chain[0] not in (known := at.fields()) and (meant := self._meant(chain)):
+            self.found.append(Stray(chain, meant, known))
+            return Place()
+        return self._known(lambda: at.field(chain[0]), within=within)
+
+    def _known(self, look: Callable[[], Place], *, within: bool) -> Place:
+        try:
+            return look()
+        except schemas.PathUnknown as error:
+            if not error.is_open:
+                self.found.append(Lacking(error, within))
+            return Place()
+
+    def _is_meant(self, ref: Reference) -> bool:
+        name = ref.head.partition(".")[0]
+        return any(self._meant((name, part)) for part in ("output", "id"))
+
+    def _function(self, name: str, children: list[Any], at: Place, *, within: bool) -> Place:
+        given = [
+            Place() if child["type"] == "expref" else self.walk(child, at, heads=True, within=within)
+            for child in children
+        ]
+        for child in children:
+            if child["type"] == "expref":
+                items = given[-1 if name == "map" else 0]
+                item = self._known(items.item, within=within)
+                self.walk(child["children"][0], item, heads=True, within=True)
+        if name in ("sort_by", "sort", "reverse"):
+            return given[0]
+        return self._known(given[0].item, within=within) if name in ("max_by", "min_by") else Place()

@@ -1,0 +1,160 @@
+"""Names inside filters, projections and `&…`: a field of the items, and never quietly another step or the item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from replan.core.limits.policy import PlanLimits
+from replan.core.plan.check import Toolbox, check_plan
+from replan.core.types import Action, JsonObject, Plan, Step, ToolSpec
+from replan.core.waits.tools import WAIT_FOR_CONDITION
+
+
+def rows_of(**fields: Any) -> JsonObject:
+    item = {"type": "object", "properties": fields, "additionalProperties": False}
+    return {"type": "array", "items": item}
+
+
+TEXT = {"type": "string"}
+NUMBER = {"type": "number"}
+OPEN = ToolSpec(id="open", effect="reads", parameters={"type": "object"})
+BILLS = ToolSpec(
+    id="bills",
+    effect="reads",
+    parameters={"type": "object"},
+    output_schema=rows_of(customer=TEXT, cents=NUMBER),
+)
+FORMS: JsonObject = {"anyOf": [{"$ref": "#/$defs/one"}, {"type": "null"}]}
+FIELDS: JsonObject = {"item": {}, "who": {}, "metadata": {}}
+ODD = ToolSpec(
+    id="odd",
+    effect="reads",
+    parameters={"type": "object"},
+    output_schema={
+        "type": "array",
+        "items": FORMS,
+        "$defs": {"one": {"type": "object", "properties": FIELDS}},
+    },
+)
+TOOLS = {tool.id: tool for tool in (OPEN, BILLS, ODD, WAIT_FOR_CONDITION)}
+BEFORE = (
+    Step(step_id="r", tool="open"),
+    Step(step_id="b", tool="bills"),
+    Step(step_id="o", tool="odd"),
+    Step(step_id="who", tool="open"),
+    Step(step_id="both", actions=(Action(action_id="act", tool="open"),)),
+)
+
+
+def violations(step: Step) -> list[str]:
+    plan = Plan(plan_id="p", steps=(*BEFORE, step))
+    toolbox = Toolbox(TOOLS.get, lambda _: ())
+    return list(check_plan(plan, toolbox, metadata={"who": "Ada"}, limits=PlanLimits()).violations)
+
+
+def shown(x: str, **more: Any) -> Step:
+    return Step(step_id="x", tool="open", parameters={"x": x}, **more)
+
+
+EACH = {"for_each": '["A", "B"]'}
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "said"),
+    [
+        ("r.output[?customer == who.output]", {}, "not step 'who'"),
+        ("r.output[?customer != who.output.name].cents", {}, "not step 'who'"),
+        ("r.output[?customer == who]", {}, "not step 'who'"),
+        ("b.output[?customer == who.output]", {}, "(they have: customer, cents), and not step 'who'"),
+        ("r.output[*].{who: who.output}", {}, "not step 'who'"),
+        ("r.output[].[cents, who.output]", {}, "not step 'who'"),
+        ("r.output.*.{who: who.output}", {}, "not step 'who'"),
+        ("r.output[?a[?c == who.output]]", {}, "not step 'who'"),
+        ("r.output[?contains(names, who.output)]", {}, "not step 'who'"),
+        ("r.output[*].sort_by(a, &who.output)[0]", {}, "not step 'who'"),
+        ("r.output[?customer == act.output]", {}, "not action 'act'"),
+        ("r.output[?customer == both.actions.act.output]", {}, "not step 'both'"),
+        ("r.output[?customer == metadata.who]", {}, "not the task's metadata"),
+        ("r.output[?customer == task.description]", {}, "not the task;"),
+        ("r.output[?sku == item]", EACH, "not the item of `for_each`"),
+        ("r.output[?sku == item.sku].price", EACH, "written @.item"),
+        ("r.output[?n == index]", EACH, "not the index of `for_each`"),
+        ("item.lines[?sku == who.output]", {"for_each": "${r.output}"}, "not step 'who'"),
+        ("r.output[?customer == '${who.output}']", {}, "stands in quotes"),
+        ("r.output[?customer == `${who.output}`]", {}, "stands in quotes"),
+        ("r.output[?sku == '${item.sku}']", EACH, "stands in quotes"),
+    ],
+)
+@pytest.mark.parametrize("form", ["${%s}", "${= length(%s) }", "all: {{%s}}"])
+def test_what_is_outside_is_no_field(path: str, more: dict[str, Any], said: str, form: str) -> None:
+    if "=" in form and ("].{" in path or "].[" in path or "*.{" in path or "&" in path):
+        form = "${%s}"  # expressions have none of these
+    found = violations(shown(form % path, **more))
+    assert found, path
+    assert said in found[0], found
+    assert "merge_by" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("r.output[?@.who == 'x']", {}),
+        ("r.output[*].who", {}),
+        ("r.output[*].who.output", {}),
+        ("r.output[?customer == who.name]", {}),  # no way to name what a step gives
+        ("o.output[?who == 'x']", {}),
+        ("o.output[?metadata.name == 'x']", {}),
+        ("o.output[?item.sku == 'x']", EACH),
+        ("sort_by(o.output, &who)[0].item", EACH),
+        ("r.output[?item == 'x']", {}),  # there is no item here
+        ("r.output[?x == 'x' && task.done]", {}),
+        ("r.output[?template == '{{name}}']", {}),
+        ("b.output[?customer == 'who.output'].cents | [0]", {}),
+        ("b.output | length(@)", {}),
+    ],
+)
+def test_a_field_stays_a_field(path: str, more: dict[str, Any]) -> None:
+    assert violations(shown(f"${{{path}}}", **more)) == []
+
+
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        ("length(r.output[?customer == who.output]) > `0`", "not step 'who'"),
+        ("b.output[?customer == metadata.who]", "they have: customer, cents"),
+        ("${= length(r.output[?customer == who.output]) > 0 }", "not step 'who'"),
+        ("r.output[?customer == '${who.output}']", "without braces"),
+        ("'${who.output}' == 'x'", "without braces"),
+    ],
+)
+def test_the_same_of_conditions(when: str, said: str) -> None:
+    found = violations(Step(step_id="x", tool="open", when=when))
+    assert found, when
+    assert said in found[0]
+
+
+def test_conditions_with_fields_of_the_items_pass() -> None:
+    for when in ("o.output[?who == 'x']", "length(r.output[?@.who == 'x']) > `0`", "r.output[*].who"):
+        assert violations(Step(step_id="x", tool="open", when=when)) == []
+
+
+def test_for_each_looks_at_the_fields_of_its_list() -> None:
+    found = violations(shown("${item.cents}", for_each="${b.output[?customer == who.output]}"))
+    assert "not step 'who'" in found[0]
+    assert violations(shown("${item.cents}", for_each="${b.output[?customer == 'x']}")) == []
+
+
+def waits(condition: str, tool: str = "open") -> Step:
+    given = {"tool": tool, "parameters": {}, "condition": condition}
+    return Step(step_id="x", tool=WAIT_FOR_CONDITION.id, parameters=given, for_each='["A"]')
+
+
+@pytest.mark.parametrize("name", ["item", "who.output", "output.wanted", "metadata.who"])
+def test_what_a_wait_compares_with_stands_in_braces(name: str) -> None:
+    found = violations(waits(f"output.rows[?id == {name}]"))
+    assert found, name
+    assert "stands in braces" in found[0]
+    assert violations(waits("output.rows[?id == '${item}']")) == []
+    assert violations(waits("output[?item.id == 'x' && who == 'y']", "odd")) == []
