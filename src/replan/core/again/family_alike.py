@@ -6,7 +6,7 @@ change one world: what tells two effects apart in one of them does so over all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -135,28 +135,37 @@ def is_looked_after(state: State, call: CallState) -> bool:
     return now is None or now.status not in ("succeeded", "unknown")
 
 
-def alike(family: Family, tool: ToolSpec, parameters: JsonObject, key: CallKey, step: StepId) -> list[Alike]:
+def alike(
+    family: Family,
+    tool: ToolSpec,
+    parameters: JsonObject,
+    key: CallKey,
+    step: StepId,
+    claimed: Collection[CallKey],
+) -> list[Alike]:
     """What others have had, or may have had, in the order of the ends; none that is part of this task.
 
     How many of such a call they have had is what counts: never which of the like calls it was there, and here. The very one is asked for by
     itself.
 
-    `parameters`: as the log would have them; `step`: whose call it is.
+    `parameters`: as the log would have them; `step`: whose call it is; `claimed`: those that are to stand for other calls here.
     """
     known: dict[CallKey, Alike] = {}
     begun: list[Alike] = []
     text, told = unique_text(tool, parameters), Told.of(tool, parameters)
-    for task_id, state in family.others.items():
-        for one in (
-            *_by_this_tool(task_id, state, tool, text),
-            *_by_others(family, task_id, state, tool, told, step),
-        ):
-            if family.mine.has_had(one.key) or one.key == key:
-                continue
-            if one.had.call.status in ("running", "retrying"):
-                begun.append(one)
-            elif one.key not in known or (one.is_sure and not known[one.key].is_sure):
-                known[one.key] = one
+    mine, others = family.mine, family.others.items()
+    same = [one for task_id, state in others for one in _by_this_tool(task_id, state, tool, text)]
+    other = [one for task_id, state in others for one in _by_others(family, task_id, state, tool, told)]
+    # but for what this task is to have by its own plan, too, and in part is about to: that has chosen both
+    left = sorted((one for one in other if not mine.has_had(one.key)), key=lambda one: one.key not in claimed)
+    to_have = family.yet_to_have([*{one.key: one.had for one in left}.values()], step)
+    for one in (*same, *(one for one in left if one.key not in to_have)):
+        if mine.has_had(one.key) or one.key in claimed or one.key == key:
+            continue
+        if one.had.call.status in ("running", "retrying"):
+            begun.append(one)
+        elif one.key not in known or (one.is_sure and not known[one.key].is_sure):
+            known[one.key] = one
     # several may have begun one call, and wait for the one that makes it
     found = (*known.values(), *(one for one in begun if one.key not in known))
     return sorted(found, key=lambda one: one.had.ended)
@@ -191,10 +200,8 @@ def _is_of(state: State, call: CallState, tool: ToolSpec, text: str) -> bool:
     return any(one is call for one in state.made_of_text(tool, text))
 
 
-def _by_others(
-    family: Family, task_id: str, state: State, tool: ToolSpec, told: Told, step: StepId
-) -> Iterator[Alike]:
-    """By tools that do the same, but for what this task is to have by its own plan, too: that has chosen both."""
+def _by_others(family: Family, task_id: str, state: State, tool: ToolSpec, told: Told) -> Iterator[Alike]:
+    """By tools that do the same."""
     for name in tool.counterparts:
         for call, _ in state.made_like(name, family.resolve(name), told):
             effect = state.effect_for(call, state.plans + 1, tool)
@@ -202,6 +209,4 @@ def _by_others(
                 effect = _begun_instead(state, call, tool)
             if effect is None or effect.status == "failed":
                 continue
-            had = Had(task_id, effect)
-            if not family.is_to_have(had, but_for=step):
-                yield Alike(had, None if effect is call else call)
+            yield Alike(Had(task_id, effect), None if effect is call else call)

@@ -6,7 +6,8 @@ had since, or something was done about it since that is no part of this task: it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from replan.core.again.foreign import Foreign, Writers
@@ -21,6 +22,7 @@ from replan.core.again.had import (
     takes_back,
 )
 from replan.core.again.planned_calls import stated_by
+from replan.core.again.yet_to_have import room, yet_to_have
 from replan.core.calls.telling import unique_text
 from replan.core.plan.index import references_of
 from replan.core.state.ledger import same_thing
@@ -64,7 +66,7 @@ class Family:
         self._plan: object = None
         self._writers = Writers((), resolve)
         """The steps here by what they call, in the plan as it is."""
-        self._stated: dict[str, set[StepId]] | None = None
+        self._stated: dict[str, Counter[StepId]] | None = None
         """By what tells an effect from others: the steps that state it; None: nobody has asked."""
         self._written: dict[int, StepState | None] = {}
         """The step here that is written as that of the other was."""
@@ -98,17 +100,27 @@ class Family:
         """The effects of others that are no part of this task."""
         return [one for one in self._foreign.all if not self.mine.has_had(one.call.key)]
 
-    def is_to_have(self, one: Had, but_for: StepId) -> bool:
-        """True if a step of the plan here, another one than this, is yet to have this effect of another task: it states it with the very values
-        that tell it from others. What nobody knows yet may be about somebody else."""
+    def yet_to_have(self, effects: Sequence[Had], but_for: StepId) -> set[CallKey]:
+        """Which of these like effects of others steps of the plan here, others than this, are yet to have: they state them with the very values
+        that tell them from others. What nobody knows yet may be about somebody else."""
         self._look_at_plan()
+        return yet_to_have(effects, lambda one: self._rooms(one, but_for))
+
+    def _rooms(self, one: Had, but_for: StepId) -> dict[StepId, int]:
+        """How many such effects the other steps are yet to have."""
         if self._stated is None:
             self._stated = stated_by(
                 [step.step for step in self.mine.steps.values()], self.mine, self.resolve
             )
-        tool = self.resolve(one.call.tool_id)
-        names = self._stated.get(unique_text(tool, one.call.parameters), ()) if tool is not None else ()
-        return any(name != but_for and not self.mine.steps[name].closed for name in names)
+        tool, steps = self.resolve(one.call.tool_id), self.mine.steps
+        if tool is None:
+            return {}
+        text = unique_text(tool, one.call.parameters)
+        return {
+            name: room(steps[name], times, tool, text)
+            for name, times in self._stated.get(text, {}).items()
+            if name != but_for and not steps[name].closed
+        }
 
     def why_not(self, step: StepState, key: CallKey, made: Had) -> str:
         """Why what another task has made does not stand for the call of this step; empty if it does."""

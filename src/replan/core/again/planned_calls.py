@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -124,14 +125,14 @@ class PlannedCalls:
 
 def stated_by(
     steps: Collection[Step], state: State, resolve: Callable[[str], ToolSpec | None]
-) -> dict[str, set[StepId]]:
-    """By what tells effects apart (`core.calls.telling.unique_text`): the steps that state each, as far as their values are known."""
-    found: dict[str, set[StepId]] = {}
+) -> dict[str, Counter[StepId]]:
+    """By what tells effects apart (`core.calls.telling.unique_text`): how often each step states it, as far as its values are known."""
+    found: dict[str, Counter[StepId]] = {}
     calls = PlannedCalls(state, steps, {}, resolve)
     for step in steps:
         for call in calls.of(step):
             told = call.written if call.known is None else call.known
-            found.setdefault(unique_text(call.tool, told), set()).add(step.step_id)
+            found.setdefault(unique_text(call.tool, told), Counter())[step.step_id] += 1
     return found
 
 

@@ -137,9 +137,8 @@ async def _found(
     family = await logs.all(run.parts.tools.resolve)
     meant = run.state.meant_at(step.meant) if is_meant_again(step.step, call.slot.action_id) else None
     doubts: list[Alike] = []
-    for one in alike(family, tool, parameters, key, call.step_id):
-        if logs.claims.get(one.key, call.key) != call.key:
-            continue  # it stands for another call here
+    claimed = {effect for effect, by in logs.claims.items() if by != call.key}
+    for one in alike(family, tool, parameters, key, call.step_id, claimed):
         if not (one.is_sure or one.failed is not None):
             doubts.append(one)
         elif meant is None or changed or one.had.ended > meant:
