@@ -237,3 +237,46 @@ def test_a_verifier_that_looks_by_the_key_is_asked_for_the_call_of_the_other_tas
     bank, fork = virtual_time(main())
     assert bank.paid == ["ann"]
     assert fork.result.is_success, fork.result.reason
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_a_doubt_about_the_call_of_another_task_that_is_settled_counts_once_in_the_family(
+    *, happened: bool
+) -> None:
+    """A third task that is owed two has the one that was settled, under whatever key, and makes the other."""
+    twice = plan(
+        step("l", "login"),
+        step(
+            "each",
+            "pay",
+            "l",
+            for_each=["ann", "ann"],
+            parameters={"to": "${item}", "session": "${l.output.session}", "cents": 100},
+        ),
+    )
+
+    async def main() -> tuple[Bank, list[Ran]]:
+        bank = Bank()
+        tools = bank.tools()
+        tools["seen"] = FakeTool(
+            output=lambda _: [
+                {"key": one.key} for one in made.source.calls if happened or one.task_id != task_id
+            ],
+            **READS,
+        )
+        looks = Verifier(tool="seen", happened="output[?key == call.key]", after_secs=1)
+        made = await bench(tools, rules=ToolRules(rules=(("pay", ToolRule(verify=looks)),)))
+        task_id = await made.submit(pays("ann"))
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(4)
+        driving.cancel()  # in the midst of the payment
+        await asyncio.gather(driving, return_exceptions=True)
+        bank.paid += ["ann"] * happened  # it has gone through
+        ran = await made.ran(task_id)
+        fork = await fork_of(made, ran, "plan_generated", plan=pays("ann"))
+        return bank, [fork, await fork_of(made, fork, "plan_generated", plan=twice)]
+
+    bank, (fork, last) = virtual_time(main())
+    assert fork.result.is_success, fork.result.reason
+    assert last.result.is_success, last.result.reason
+    assert bank.paid == ["ann", "ann"]

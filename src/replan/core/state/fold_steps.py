@@ -89,6 +89,13 @@ def _output_of(state: State, event: e.CallCompleted | e.OutcomeSettled) -> Outpu
     return output
 
 
+def _stands_for(state: State, effect: str) -> None:
+    """What another task has had under this key has been had here, too."""
+    if effect:
+        state.stood_for = state.stood_for or set()
+        state.stood_for.add(effect)
+
+
 def _call_completed(state: State, event: e.CallCompleted, ts: float) -> None:
     output = _output_of(state, event)
     if event.action_id is not None and event.action_id.startswith(READING):
@@ -102,9 +109,7 @@ def _call_completed(state: State, event: e.CallCompleted, ts: float) -> None:
         if event.of_task:
             call.of_task, call.of_call = event.of_task, event.of_call
             state.tool_calls -= 1
-            if event.of_call:
-                state.stood_for = state.stood_for or set()
-                state.stood_for.add(event.of_call)
+            _stands_for(state, event.of_call)
         _succeeded(state, call, output)
     state.in_doubt.pop(event.call_key, None)
 
@@ -219,6 +224,9 @@ def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
         _succeeded(state, call, _output_of(state, event))
         call.settled = state.any_settled = True
         call.refused = event.refused
+        if like := state.like_in_doubt(call.key):  # it is that one, whatever its key is here
+            call.of_call = like[0]
+            _stands_for(state, call.of_call)
     else:
         call.status = "failed"
         if (tried := state.tries_elsewhere.get(call.key)) is not None:

@@ -70,6 +70,8 @@ _NOTHING: JsonObject = {}
 _NOTHING_USED = Usage()
 _NO_FILES: dict[str, Artifact] = {}
 _NO_STEPS: dict[str, StepState] = {}
+LIKE = "like:"
+"""Before the keys of what is in doubt elsewhere, where it has other keys than the call here."""
 _NO_TRIES: dict[CallKey, tuple[str, bool]] = {}
 _NO_KEYS: set[CallKey] = set()
 _NO_FAULTS: dict[StepId, Fault] = {}
@@ -458,6 +460,11 @@ class State:
     def begun_for(self, failed: CallState, tool: ToolSpec) -> CallState | None:
         """What a later plan has begun in place of this call, and nobody has seen the end of."""
         return self._instead_of(failed, self.plans + 1, tool, self.is_under_way)
+
+    def like_in_doubt(self, key: CallKey) -> list[CallKey]:
+        """The keys of other tasks' calls that make this one a doubt, where it is one for what is like it."""
+        of_try, told = self.tries_elsewhere.get(key, ("", True))
+        return [] if told or not of_try.startswith(LIKE) else of_try.removeprefix(LIKE).split(",")
 
     def is_under_way(self, call: CallState) -> bool:
         """True if it was started and is not at its end: it runs, or waits to be tried again."""

@@ -15,15 +15,12 @@ from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
 from replan.core.failures.faults import NOT_MADE
 from replan.core.ids import base_of, call_key, split_key
-from replan.core.state.task import Output, State
+from replan.core.state.task import LIKE, Output, State
 from replan.core.types import CallKey, JsonObject, StepId, ToolSpec
 from replan.errors import TaskNotFound
 from replan.run.family.logs import logs_of
 from replan.run.family.relatives import FIRST_LOOK_SECS, LAST_LOOK_SECS, Theirs, driven, theirs, try_of, waits
 from replan.run.session.context import Run
-
-LIKE = "like:"
-"""Before the keys of what is in doubt elsewhere, where it has other keys than the call here."""
 
 
 class Wanted(NamedTuple):
@@ -61,12 +58,6 @@ async def of_family(run: Run, call: Wanted) -> Theirs | Asked | Spent | None:
     if run.state.has_had(effect) or logs.claims.setdefault(effect, call.key) != call.key:
         return await _of_others(run, call) or Spent(found)
     return found
-
-
-def keys_in_doubt(run: Run, key: CallKey) -> list[CallKey]:
-    """The keys of other tasks' calls that make this one a doubt, where it is one for what is like it."""
-    of_try, told = run.state.tries_elsewhere.get(key, ("", True))
-    return [] if told or not of_try.startswith(LIKE) else of_try.removeprefix(LIKE).split(",")
 
 
 async def further_key(run: Run, call: Wanted) -> CallKey:

@@ -22,7 +22,6 @@ from replan.run.calls.attempts import Attempts
 from replan.run.calls.build import Call
 from replan.run.calls.sealing import sealed
 from replan.run.calls.slots import Place
-from replan.run.family import alike
 from replan.run.recovery import by_relatives
 from replan.run.recovery.others import Others
 from replan.run.recovery.settled import Again, Settled, Unsettled, record_settled
@@ -164,7 +163,7 @@ class Doubts:
 
     def _key_of(self, call: CallState) -> CallKey:
         """The key that what is in doubt was made with: another one than the call has, where another task has made a like one."""
-        keys = alike.keys_in_doubt(self._run, call.key)
+        keys = self._run.state.like_in_doubt(call.key)
         if len(keys) > 1:
             raise verify.CannotTell("several like calls of other tasks are in doubt")
         return keys[0] if keys else call.key
