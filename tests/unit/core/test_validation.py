@@ -245,3 +245,32 @@ def test_a_wrong_name_is_told_wherever_its_object_stands(
 
 def test_a_large_value_that_fits_has_no_problem() -> None:
     assert problems(ROWS, rows(20_000)) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"1001": {"7": 1}}, "1001.7: 1 is not of type 'string'"),
+        ({"+1": {"b": 2}}, "+1.b: 2 is not of type 'string'"),
+        ({"01": {"a": 1}, "1": {"a": "x"}}, "is not of type 'string'"),
+        ({"": {"a": 1}}, "is not of type 'string'"),
+        ({"a": {"": 1}}, "a: {'': 1} is not of type 'string'"),
+        ({"5": ["x"]}, "5: ['x'] is not of type 'object'"),
+        ({str(n): {"7": 1} for n in range(2_000)}, "0.7: 1 is not of type 'string'"),
+    ],
+)
+def test_a_fault_below_a_name_of_digits_or_of_nothing_is_told(value: Any, told: str) -> None:
+    schema = {
+        "type": "object",
+        "additionalProperties": {"type": "object", "additionalProperties": {"type": "string"}},
+    }
+    assert told in str(faults(schema, value)[0])
+
+
+def test_what_many_alternatives_say_of_each_of_many_items_holds_nothing_up() -> None:
+    one_of_many: dict[str, Any] = {"anyOf": [{"const": f"c{n}"} for n in range(80)]}
+    schema = {"items": {"items": {"items": one_of_many}}}
+    with cpu(3):
+        (fault, *_) = faults(schema, [[["x"] * 20] * 20] * 20)
+    assert "is not valid under any" in str(fault) or "as a whole" in str(fault)
+    assert str(faults(schema, [[["c1", "x"]]])[0]).startswith("[0][0][1]: 'x' is not valid under any")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from replan.core.data.schema.growth import growth
+from replan.core.data.schema.growth import Growth, growth
 from replan.core.data.schema.parts import TooDeep, rewritten
 from replan.core.data.schema.patterns import readable, unread_told
 from replan.core.masked import plain
@@ -26,6 +27,9 @@ _LARGE = 1000
 """Parts of a value; every fault of a larger one would take too long to find."""
 _ITEMS, _FIELDS = 20, 100
 """What is looked at of each list and object of a large value."""
+_FEWER = (_ITEMS, 5, 2, 1)
+_TELLS = 10_000
+"""Faults that the validator may make of one value, each of which takes it some ten microseconds, most of them to be thrown away."""
 _DEEP = 200
 """Levels of a value that a schema with references is held against: the validator goes down by recursion."""
 _LOOKS = 100_000
@@ -45,6 +49,7 @@ _OF_ANY_PART = frozenset(
 """What a shortened value breaks only where the whole one does."""
 _OF_THE_WHOLE = frozenset({"minItems", "minProperties", "contains", "minContains", "required"})
 """What may be missing only because the value was shortened."""
+_DIGITS = re.compile(r"[+]?[0-9]{1,20}\Z")
 _CONDITIONAL = frozenset({"then", "else", "dependentSchemas", "dependencies"})
 _NOT_CHECKED = frozenset({"$schema", "contentEncoding", "contentMediaType", "contentSchema"})
 _DRAFTS = {"draft-04": "Draft4", "draft-06": "Draft6", "draft-07": "Draft7", "2019-09": "Draft201909"}
@@ -138,6 +143,9 @@ _compiled_of: ByIdentity[_Compiled] = ByIdentity(
 )
 
 
+_growth_of: ByIdentity[Growth] = ByIdentity(growth)
+
+
 def quick_check(schema: JsonObject) -> Callable[[Any], bool] | None:
     """What says of values that they fit, where no more has to be looked at; what it does not take, and what it raises at, is for
     `faults`. None: so is everything."""
@@ -160,7 +168,9 @@ def faults(schema: JsonObject, value: Any) -> list[Fault]:
             return [too_deep]
         if _is_deeper(value, told_to):
             return [Fault((), "", None, value, _SOMEWHERE.format(in_digits(told_to)))]
-        found = _found_in_large(validator, value) if _is_large(value) else _found(validator, value)
+        looks = _growth_of(schema).looks
+        is_large = _is_large(value, min(_LARGE, _TELLS // looks))
+        found = _found_in_large(validator, value, looks) if is_large else _found(validator, value)
     except (ValueError, UnicodeError) as error:  # what JSON has not, and texts that are none
         if (real := plain(value)) is not value:
             return faults(schema, real)
@@ -236,13 +246,18 @@ def _found(validator: Any, value: Any) -> list[Fault]:
     return [_found_in(error, value) for error in validator.iter_errors(value)]
 
 
-def _found_in_large(validator: Any, value: Any) -> list[Fault]:
+def _found_in_large(validator: Any, value: Any, looks: int) -> list[Fault]:
     """The validator makes every fault at once, so it gets the beginning of each list and object only.
 
-    Of what it says then counts what holds of the whole value as well.
+    Of what it says then counts what holds of the whole value as well. `looks`: at each part of the value, at most.
     """
-    short = _short(value)
-    told, perhaps = [], ""
+    told, perhaps, items = [], "", 0
+    for items in _FEWER:
+        short = _short(value, items)
+        if not _is_large(short, _TELLS * 10 // looks):
+            break
+    else:
+        return [Fault((), "", None, value, "it does not fit the schema as a whole")]
     for error in validator.iter_errors(short):
         if _holds_of_all(error, short, value):
             told.append(_found_in(error, value))
@@ -250,7 +265,9 @@ def _found_in_large(validator: Any, value: Any) -> list[Fault]:
             perhaps = f"; perhaps {_found_in(error, value)}"
     if told:
         return told
-    said = f"it does not fit the schema as a whole, or past the first {_ITEMS} items of one of its lists{perhaps}"
+    said = (
+        f"it does not fit the schema as a whole, or past the first {items} items of one of its lists{perhaps}"
+    )
     return [Fault((), "", None, value, said)]
 
 
@@ -259,13 +276,31 @@ def _holds_of_all(error: Any, short: Any, value: Any) -> bool:
         return False
     if error.kind.name in _OF_ANY_PART and error.schema_path[-1:] != ["contains"]:
         return True
-    path = tuple(error.instance_path)
-    return bool(_at(short, path) == _at(value, path))
+    path = _path_in(short, error.instance_path)
+    return path == _path_in(value, error.instance_path) and bool(_at(short, path) == _at(value, path))
 
 
 def _found_in(error: Any, value: Any) -> Fault:
-    path = tuple(error.instance_path)
+    path = _path_in(value, error.instance_path)
     return _fault(error, path, _at(value, path))
+
+
+def _path_in(value: Any, given: Sequence[str | int]) -> tuple[str | int, ...]:
+    """The place as it is in the value. The validator gives a name of digits as a number, `01` as 1, and an empty name not at all: where
+    nobody can tell which is meant, the place is told as far as it is known."""
+    path: list[str | int] = []
+    for part in given:
+        if isinstance(value, dict) and isinstance(part, int):
+            named = [name for name in value if _DIGITS.match(name) and int(name) == part]
+            if len(named) != 1:
+                break
+            part = named[0]
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            break
+        path.append(part)
+    return tuple(path)
 
 
 def _fault(error: Any, path: tuple[str | int, ...], instance: Any) -> Fault:
@@ -337,7 +372,7 @@ def _words(fault: Fault) -> str:
 def _shown(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]  # as they are written
-    if _is_large(value) or _is_deeper(value, _DEPTH_SHOWN):
+    if _is_large(value, _LARGE) or _is_deeper(value, _DEPTH_SHOWN):
         return f"a list of {len(value):,} items" if isinstance(value, list) else "an object of many parts"
     return beginning(repr(value[:_SHOWN_OF] if isinstance(value, str) else value), _SHOWN_OF)
 
@@ -355,11 +390,11 @@ def _levels(value: Any) -> Iterator[list[Any]]:
         ]
 
 
-def _is_large(value: Any) -> bool:
+def _is_large(value: Any, most: int) -> bool:
     parts = 0
     for level in _levels(value):
         parts += sum(map(len, level))
-        if parts > _LARGE:
+        if parts > most:
             return True
     return False
 
@@ -368,9 +403,9 @@ def _is_deeper(value: Any, most: int) -> bool:
     return any(depth > most for depth, _ in enumerate(_levels(value), 1))
 
 
-def _short(value: Any) -> Any:
+def _short(value: Any, items: int) -> Any:
     if isinstance(value, list):
-        return [_short(item) for item in value[:_ITEMS]]
+        return [_short(item, items) for item in value[:items]]
     if isinstance(value, dict):
-        return {name: _short(value[name]) for name, _ in zip(value, range(_FIELDS), strict=False)}
+        return {name: _short(value[name], items) for name, _ in zip(value, range(_FIELDS), strict=False)}
     return value

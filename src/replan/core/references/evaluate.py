@@ -49,7 +49,7 @@ class _Expression:
 
     def visit(self, node: Any, data: Any) -> Any:
         found = _Evaluator(self._meter, lenient=True).walk(node, data)
-        return _known(found) if self._compared else found
+        return _known(found, self._meter) if self._compared else found
 
 
 def evaluate(tree: Any, data: Any, meter: Meter) -> Any:
@@ -248,8 +248,8 @@ class _Evaluator:
             same = all(said(one, self._meter) is None for one in asked)
             return same if name == "eq" else not same
         sign = _SIGNS[name]
-        left = _known(self._needed(left_node, data, sign))
-        right = _known(self._needed(right_node, data, sign))
+        left = _known(self._needed(left_node, data, sign), self._meter)
+        right = _known(self._needed(right_node, data, sign), self._meter)
         if name in ("eq", "ne"):
             return self._same(left, right) is (name == "eq")
         if (left is None or right is None) and self._lenient:
@@ -292,7 +292,7 @@ class _Evaluator:
             if isinstance(value, KeptBytes) and name not in _OF_ANYTHING:
                 raise PathError(f"{name}() needs a value, and there is {kind_of(value)}")
             if name not in _OF_ANYTHING and (isinstance(value, str) or name in _OF_WHAT_IS_WITHIN):
-                _known(value)
+                _known(value, self._meter)
             types = signature[min(at, len(signature) - 1)].get("types") or ()
             if isinstance(value, str) and (_WANTS_MORE & {kind.split("-")[0] for kind in types}):
                 value = self._meter.opened(value)
@@ -300,6 +300,10 @@ class _Evaluator:
             given.append(value)
         try:
             found = _FUNCTIONS.call_function(name, given)
+        except exceptions.JMESPathTypeError as error:  # its own words repeat the value, however large
+            raise PathError(
+                f"{name}() takes {' or '.join(error.expected_types)}, and there is {error.actual_type}"
+            ) from None
         except exceptions.JMESPathError as error:
             raise PathError(_first_line(error)) from None
         except (ValueError, TypeError, ArithmeticError) as error:
@@ -328,8 +332,9 @@ _WANTS_MORE = {"array", "object"}
 _NULL: dict[str, Any] = {"type": "literal", "value": None, "children": []}
 
 
-def _known(value: Any) -> Any:
+def _known(value: Any, meter: Meter) -> Any:
     """The value, of which something is computed: no mask is counted, compared or written in place of what it hides."""
+    meter.seen_through(value)
     if isinstance(value, str | list | dict) and holds_lost(value):
         raise PathError(
             "it is computed of a secret, which no log keeps, and the process that knew it has ended"

@@ -17,8 +17,11 @@ MOST_STEPS = 100_000
 """Looks at a value; some tens of milliseconds."""
 MOST_MADE = 16_000_000
 """What may be made: characters of texts, and so many for each value around them."""
+_MOST_SEEN = 4 * MOST_MADE
+"""The size of one value that is gone through for the sake of something else than its copy, parts that are shared counted each time."""
 _EACH = 128
 """Characters that a value counts for, whatever it holds."""
+_PARTS_A_STEP = 16
 _OPENED = 200
 """Characters of a text that are read as JSON in one step."""
 
@@ -39,15 +42,16 @@ class Missing(PathError):
 class Meter:
     """Counts for one call's references; `PathError` where it is too much."""
 
-    __slots__ = ("_kept", "_left", "_opened", "_room", "_weights")
+    __slots__ = ("_kept", "_left", "_opened", "_room", "_seen", "_weights")
 
     def __init__(self) -> None:
         self._left = MOST_STEPS
         self._room = MOST_MADE
         self._weights: dict[int, int] = {}
         self._opened: dict[int, Any] = {}
+        self._seen: dict[int, int] = {}
         self._kept: list[Any] = []
-        """What the two above know by identity: none of it may go while they do."""
+        """What the three above know by identity: none of it may go while they do."""
 
     def step(self, count: int = 1) -> None:
         self._left -= count
@@ -80,6 +84,19 @@ class Meter:
         """The whole of a value is gone through."""
         if isinstance(value, list | dict):
             self.step(self._weigh(value, self._left * _EACH) // _EACH)
+
+    def seen_through(self, value: Any) -> None:
+        """The whole of a value is about to be gone through, quickly: many parts in a step. The same value is measured once."""
+        if not isinstance(value, list | dict):
+            return
+        if (weight := self._seen.get(id(value))) is None:
+            weight = self._seen[id(value)] = self._weigh(value, _MOST_SEEN)
+            self._kept.append(value)
+        if weight > _MOST_SEEN:
+            raise PathError(
+                f"it goes through more than {_MOST_SEEN:,} characters, parts that are named again counted again; take a part of the value"
+            )
+        self.step(weight // (_EACH * _PARTS_A_STEP))
 
     def _weigh(self, value: Any, most: int) -> int:
         """The size of a value with everything in it, parts that are shared counted each time; left where it passes `most`."""

@@ -44,7 +44,9 @@ class _Worker:
             case Literal(value):
                 return value
             case Taken(index):
-                return taken(self._value_of(index))
+                value = self._value_of(index)
+                self._meter.seen_through(value)
+                return taken(value)
             case Listed(items):
                 return [given(self.of(item)) for item in items]
             case Called(name, arguments):
