@@ -303,7 +303,7 @@ BOTH = Step(step_id="both", actions=(A, B))
         ),
         pytest.param([step("s", when="s.status == 'failed'")], "`when` looks at its own step 's'", id="own status"),
         pytest.param([S1, step("s", when="step_1.status == 'success'")], "`when` looks for the status 'success'; the status of a step is one of 'succeeded', 'failed', 'skipped'", id="no status word"),
-        pytest.param([S1, step("s", when="step_1.output.n > `1` || contains(['ok', 'skipped'], step_1.status)")], "looks for the status 'ok'", id="no status word in a list"),
+        pytest.param([S1, step("s", when="step_1.output.total > `1` || contains(['ok', 'skipped'], step_1.status)")], "looks for the status 'ok'", id="no status word in a list"),
         pytest.param([S1, step("s", when="step_1.status == 'failed'")], "`when`: step_1.status == 'failed' never holds", id="after a failure"),
         pytest.param([S1, step("s", when="metadata.x || `failed` == step_1.status")], "step_1.status == 'failed' never holds", id="or after a failure"),
         pytest.param([S1, step("s", when="!(step_1.status == 'failed')")], "step_1.status == 'failed' never holds", id="not after a failure"),

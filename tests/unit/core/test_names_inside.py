@@ -158,3 +158,53 @@ def test_what_a_wait_compares_with_stands_in_braces(name: str) -> None:
     assert "stands in braces" in found[0]
     assert violations(waits("output.rows[?id == '${item}']")) == []
     assert violations(waits("output[?item.id == 'x' && who == 'y']", "odd")) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "b.output[*].cent",
+        "b.output[].cent",
+        "b.output[1:].cent",
+        "b.output[?cent > `5`]",
+        "b.output[?customer == 'x'].cent",
+        "b.output[?customer == Kern]",
+        "b.output[?contains(custom, 'x')]",
+        "b.output[?cents > `5`] | [0].cent",
+        "b.output | [0].cent",
+        "b.output[0].cent || 'none'",
+        "max_by(b.output, &cent).customer",
+        "max_by(b.output, &cents).custom",
+        "sort_by(b.output, &cents)[0].custom",
+        "map(&cent, b.output)",
+        "b.output[*].{what: cent}",
+        "b.output[*].cents[*].x",
+    ],
+)
+def test_a_field_that_no_item_has_is_told_with_the_plan(path: str) -> None:
+    for found in (violations(shown(f"${{{path}}}")), violations(Step(step_id="x", tool="open", when=path))):
+        assert len(found) == 1, path
+        assert " has no " in found[0], found
+    right = (
+        path.replace("custom,", "customer,").replace(".custom", ".customer").replace("customerer", "customer")
+    )
+    right = (
+        right.replace("cents", "cent")
+        .replace("cent", "cents")
+        .replace("Kern", "'Kern'")
+        .replace("cents[*].x", "cents")
+    )
+    assert violations(shown(f"${{{right}}}")) == [], right
+    assert violations(Step(step_id="x", tool="open", when=right)) == [], right
+
+
+def test_the_same_in_expressions_lists_and_waits() -> None:
+    assert "it has: customer, cents" in violations(shown("${= sum(b.output[*].cent) }"))[0]
+    assert "it has: customer, cents" in violations(shown("${item}", for_each="${b.output[?cent > `5`]}"))[0]
+    lines = {"for_each": "${b.output[?cents > `5`]}"}
+    assert "it has: customer, cents" in violations(shown("${item.cent || 'x'}", **lines))[0]
+    assert violations(shown("${item.cents || 'x'}", **lines)) == []
+    when = Step(step_id="x", tool="open", when="${= sum(b.output[*].cent) > 5 && b.output[0].cents > 2 }")
+    assert "it has: customer, cents" in violations(when)[0]
+    assert "it has: customer, cents" in violations(waits("output[?cent > `5`]", "bills"))[0]
+    assert violations(waits("output[?cents > `5`]", "bills")) == []

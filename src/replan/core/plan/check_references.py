@@ -161,8 +161,9 @@ def _inside(draft: Draft, step: Step, ref: Reference) -> str:
         return ""
     found, _ = findings(ref.path, _begins(draft, step, ref), names_meant(draft, step))
     for one in found:
-        if not isinstance(one, Lacking):
-            return f"{ref.raw}: {one.say()}{_SELECTED}"
+        if isinstance(one, Lacking):
+            return f"{ref.raw} selects nothing: {one.say(f'the output of {ref.head!r}')}"
+        return f"{ref.raw}: {one.say()}{_SELECTED}"
     return ""
 
 
@@ -329,7 +330,11 @@ def _no_truth(draft: Draft, when: str) -> str:
 def _inside_condition(draft: Draft, step: Step, when: str) -> Iterator[str]:
     """The same as of a reference of what a condition looks at."""
     if (computed := expression(when)) is not None:
-        yield from filter(None, (_inside(draft, step, ref) for ref in computed.references))
+        for ref in computed.references:
+            if not ref.problem and (
+                wrong := _inside(draft, step, ref) or _path_problem(ref, draft.produced(ref))
+            ):
+                yield wrong
         return
 
     def given(names: Chain) -> JsonObject | None:
@@ -339,7 +344,10 @@ def _inside_condition(draft: Draft, step: Step, when: str) -> Iterator[str]:
         return draft.produced(Reference(head, head, None, ""))
 
     found, _ = findings(when, Outputs(given), names_meant(draft, step))
-    yield from (f"{one.say()}{_SELECTED}" for one in found if not isinstance(one, Lacking))
+    for one in found:
+        yield (
+            one.say("the output that it looks at") if isinstance(one, Lacking) else f"{one.say()}{_SELECTED}"
+        )
 
 
 def _condition(draft: Draft, step: Step) -> Iterator[str]:

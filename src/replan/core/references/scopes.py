@@ -151,6 +151,10 @@ class Lacking(NamedTuple):
     within: bool
     """Of the items of a list, which are passed over where they lack it."""
 
+    def say(self, of: str) -> str:
+        """`of`: what the path looks into."""
+        return self.error.say("an item of the list" if self.within else of)
+
 
 Finding = Stray | Quoted | Lacking
 

@@ -8,7 +8,7 @@ from replan.core.data import schemas
 from replan.core.references.conditions import roots
 from replan.core.references.paths import check_path
 from replan.core.references.refs import has_references
-from replan.core.references.scopes import Chain, Meant, Outputs, Stray, findings
+from replan.core.references.scopes import Chain, Lacking, Meant, Outputs, Stray, findings
 from replan.core.secrets import takes_secrets
 from replan.core.types import JsonObject, ToolSpec
 from replan.core.waits.condition import condition_with_values
@@ -87,5 +87,7 @@ def _inside(condition: str, reader: ToolSpec | None, meant: Meant) -> Iterator[s
     schema = reader.output_schema if reader is not None else None
     start = Outputs(lambda names: schema if names in (("output",), ("outputs",)) else None)
     for one in findings(condition, start, also)[0]:
-        if isinstance(one, Stray):
+        if isinstance(one, Lacking):
+            yield one.say("what was read")
+        elif isinstance(one, Stray):
             yield f"{one.say()}; what is compared with stands in braces, as ${{item.id}} or ${{step_1.output.id}}"
