@@ -36,6 +36,7 @@ _LOOKS = 100_000
 """At one part of a value, which is some milliseconds. A schema that may take more is not applied."""
 _PLACES = 256
 """Of one fault, over definitions that lead back to themselves: the validator tells of each of them, whether a fault is found there or not."""
+_AS_A_WHOLE = "it does not fit the schema as a whole"
 _TOO_MANY = f"its references say of one value over {in_digits(_LOOKS)} times what holds: let definitions name others once"
 _SOMEWHERE = "it does not fit the schema, whose references lead back to themselves in several ways: where is told of {} levels at most"
 _SHOWN_OF, _DEPTH_SHOWN = 200, 20
@@ -168,9 +169,7 @@ def faults(schema: JsonObject, value: Any) -> list[Fault]:
             return [too_deep]
         if _is_deeper(value, told_to):
             return [Fault((), "", None, value, _SOMEWHERE.format(in_digits(told_to)))]
-        looks = _growth_of(schema).looks
-        is_large = _is_large(value, min(_LARGE, _TELLS // looks))
-        found = _found_in_large(validator, value, looks) if is_large else _found(validator, value)
+        found = _where(validator, value, _growth_of(schema).looks)
     except (ValueError, UnicodeError) as error:  # what JSON has not, and texts that are none
         if (real := plain(value)) is not value:
             return faults(schema, real)
@@ -242,6 +241,16 @@ def _reason(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0][:300] or type(error).__name__
 
 
+def _where(validator: Any, value: Any, looks: int) -> list[Fault]:
+    """Of a value that does not fit. `looks`: of the validator at each part of it, at most."""
+    try:
+        if _is_large(value, min(_LARGE, _TELLS // looks)):
+            return _found_in_large(validator, value, looks)
+        return _found(validator, value)
+    except Exception:  # noqa: BLE001 - that it does not fit is known: no fault in finding words for it may say something else
+        return [Fault((), "", None, value, _AS_A_WHOLE)]
+
+
 def _found(validator: Any, value: Any) -> list[Fault]:
     return [_found_in(error, value) for error in validator.iter_errors(value)]
 
@@ -257,7 +266,7 @@ def _found_in_large(validator: Any, value: Any, looks: int) -> list[Fault]:
         if not _is_large(short, _TELLS * 10 // looks):
             break
     else:
-        return [Fault((), "", None, value, "it does not fit the schema as a whole")]
+        return [Fault((), "", None, value, _AS_A_WHOLE)]
     for error in validator.iter_errors(short):
         if _holds_of_all(error, short, value):
             told.append(_found_in(error, value))
