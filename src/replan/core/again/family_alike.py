@@ -16,6 +16,7 @@ from replan.core.again.in_family import Family
 from replan.core.calls.telling import unique_text, what_is_done
 from replan.core.calls.told_alike import Told
 from replan.core.ids import digest
+from replan.core.recovery.in_place import Instead
 from replan.core.secrets import is_mask
 from replan.core.state.made_instead import doubt_of, what_became
 from replan.core.state.progress import CallState
@@ -35,6 +36,8 @@ class Alike(NamedTuple):
     had: Had
     failed: CallState | None = None
     """It had failed as the call here is, and was made in its place."""
+    stands: bool = True
+    """It is known to be in place of that one, and of no other."""
 
     @property
     def key(self) -> CallKey:
@@ -43,6 +46,11 @@ class Alike(NamedTuple):
     @property
     def is_sure(self) -> bool:
         return self.had.call.status == "succeeded"
+
+    @property
+    def counts(self) -> bool:
+        """True if it surely is what the call was for: who leaves that out leaves nothing undone."""
+        return self.is_sure and self.stands
 
     def answers(self, tool: ToolSpec, parameters: JsonObject) -> bool:
         """True if what it gave is what the call would give: on whose behalf it was made is all that differs."""
@@ -60,9 +68,10 @@ class Alike(NamedTuple):
         if failed is None:
             what = f"task {had.task_id!r} has done this in step {had.call.step_id!r} with {shown}{doubt_of(had.call)}"
         else:
+            place = "in its place" if self.stands else "since, it may be in its place"
             what = (
-                f"task {had.task_id!r} has meant this in step {failed.step_id!r}, {what_became(failed.fault)}, and has made {shown} in its "
-                f"place{doubt_of(had.call)}"
+                f"task {had.task_id!r} has meant this in step {failed.step_id!r}, {what_became(failed.fault)}, and has made {shown} "
+                f"{place}{doubt_of(had.call)}"
             )
         by_name = failed is None or failed.tool_id != tool.id or tool.unique_by
         why = f", and {same_as(tool, failed or had.call)}" if by_name else ""
@@ -154,7 +163,7 @@ def alike(
     begun: list[Alike] = []
     text, told = unique_text(tool, parameters), Told.of(tool, parameters)
     mine, others = family.mine, family.others.items()
-    same = [one for task_id, state in others for one in _by_this_tool(task_id, state, tool, text)]
+    same = [one for task_id, state in others for one in _by_this_tool(family, task_id, state, tool, text)]
     other = [one for task_id, state in others for one in _by_others(family, task_id, state, tool, told)]
     # but for what this task is to have by its own plan, too, and in part is about to: that has chosen both
     left = sorted((one for one in other if not mine.has_had(one.key)), key=lambda one: one.key not in claimed)
@@ -171,16 +180,26 @@ def alike(
     return sorted(found, key=lambda one: one.had.ended)
 
 
-def _by_this_tool(task_id: str, state: State, tool: ToolSpec, text: str) -> Iterator[Alike]:
+def _by_this_tool(family: Family, task_id: str, state: State, tool: ToolSpec, text: str) -> Iterator[Alike]:
     for call in state.made_of_text(tool, text):
         if call.status in ("running", "retrying") and not state.is_under_way(call):
             continue  # it was tried once more since
         if call.status != "failed":
             yield Alike(Had(task_id, call))
             continue
-        instead = state.effect_for(call, state.plans + 1, tool) or _begun_instead(state, call, tool)
-        if instead is not None and not _is_of(state, instead, tool, text):  # else it is found by itself
-            yield Alike(Had(task_id, instead), call)
+        instead = _instead(family, task_id, state, call, tool)
+        if instead is not None and not _is_of(state, instead.call, tool, text):  # else it is found by itself
+            yield Alike(Had(task_id, instead.call), call, instead.stands)
+
+
+def _instead(family: Family, task_id: str, state: State, failed: CallState, tool: ToolSpec) -> Instead | None:
+    """What was made in place of a failed call, or may have been, or was begun."""
+    if state.is_under_way(failed):
+        return None
+    if (made := family.made_instead(task_id, failed, tool)) is not None:
+        return made
+    begun = _begun_instead(state, failed, tool)
+    return None if begun is None else Instead(begun, stands=True)
 
 
 def _begun_instead(state: State, failed: CallState, tool: ToolSpec) -> CallState | None:
@@ -204,9 +223,11 @@ def _by_others(family: Family, task_id: str, state: State, tool: ToolSpec, told:
     """By tools that do the same."""
     for name in tool.counterparts:
         for call, _ in state.made_like(name, family.resolve(name), told):
-            effect = state.effect_for(call, state.plans + 1, tool)
-            if effect is None and call.status == "failed":
-                effect = _begun_instead(state, call, tool)
-            if effect is None or effect.status == "failed":
+            if call.status == "failed":
+                found = _instead(family, task_id, state, call, tool)
+            else:
+                effect = state.effect_for(call, state.plans + 1, tool)
+                found = None if effect is None else Instead(effect, stands=True)
+            if found is None or found.call.status == "failed":
                 continue
-            yield Alike(Had(task_id, effect), None if effect is call else call)
+            yield Alike(Had(task_id, found.call), None if found.call is call else call, found.stands)

@@ -25,10 +25,11 @@ from replan.core.again.planned_calls import stated_by
 from replan.core.again.yet_to_have import room, yet_to_have
 from replan.core.calls.telling import unique_text
 from replan.core.plan.index import references_of
+from replan.core.recovery.in_place import InPlace, Instead
 from replan.core.state.ledger import same_thing
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.task import State
-from replan.core.types import CallKey, StepId, ToolSpec
+from replan.core.types import CallKey, StepId, ToolId, ToolSpec
 
 
 class Family:
@@ -37,6 +38,7 @@ class Family:
     __slots__ = (
         "_foreign",
         "_here",
+        "_in_place",
         "_live",
         "_plan",
         "_seen",
@@ -61,6 +63,8 @@ class Family:
         self._seen: object = None
         self._live: list[Had] = []
         """Those of others that this task has not had too, in their order; some of them it may have had since."""
+        self._in_place: dict[tuple[str, ToolId], InPlace] = {}
+        """By task and tool, as the logs of the others are."""
         self._standing: set[CallKey] = set()
         """Calls that nothing has taken back, as the logs of the others are."""
         self._plan: object = None
@@ -85,7 +89,15 @@ class Family:
         self.others, self._foreign, self._seen = others, foreign, seen
         self._live = list(foreign.all)
         self._standing = set()
+        self._in_place = {}
         self._plan = None
+
+    def made_instead(self, task_id: str, failed: CallState, tool: ToolSpec) -> Instead | None:
+        """What another task has made in place of a failed call of this tool, or of one that does the same."""
+        place = task_id, tool.id
+        if place not in self._in_place:
+            self._in_place[place] = InPlace(self.others[task_id], tool, self.resolve)
+        return self._in_place[place].of(failed)
 
     def maker(self, key: CallKey) -> Had | None:
         """Who has made this call, where it was another task."""

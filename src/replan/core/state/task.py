@@ -457,6 +457,12 @@ class State:
         instead = None if failed is None else self._instead_of(failed, before, tool)
         return None if failed is None or instead is None else (failed, instead)
 
+    def made_in_place(
+        self, failed: CallState, tool: ToolSpec, counts: Callable[[CallState], bool]
+    ) -> CallState | None:
+        """The latest call that counts, and that a later plan may have made in place of this one."""
+        return self._instead_of(failed, self.plans + 1, tool, counts)
+
     def begun_for(self, failed: CallState, tool: ToolSpec) -> CallState | None:
         """What a later plan has begun in place of this call, and nobody has seen the end of."""
         return self._instead_of(failed, self.plans + 1, tool, self.is_under_way)

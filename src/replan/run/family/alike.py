@@ -77,12 +77,12 @@ async def _of_others(run: Run, call: Wanted) -> Theirs | Asked | None:
         tool, before, key = planned
         found = await _very_call(run, tool, key) or await _found(run, call, tool, before, key, changed=True)
         if found is not None:
-            return Asked(found.told(tool), not found.is_sure) if isinstance(found, Alike) else found
+            return Asked(found.told(tool), not found.counts) if isinstance(found, Alike) else found
     found = await _found(run, call, call.tool, call.parameters, call.key, changed=planned is not None)
     if not isinstance(found, Alike):
         return found
     if not found.answers(call.tool, call.parameters):
-        return Asked(found.told(call.tool), not found.is_sure)
+        return Asked(found.told(call.tool), not found.counts)
     logs = logs_of(run)
     # before anything is waited for: a like call beside this one has another, or is made
     logs.claims[found.key] = call.key
