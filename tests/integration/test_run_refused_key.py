@@ -55,8 +55,8 @@ STAGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a failed step": (
         {"look": ["gone"]},
         {"execution_plan": [PAID, plan(step("m", "look", parameters={"n": 2}))], "evaluation": verdict(),
-         "step_reflection": REFUSED, "overall_reflection": [REFUSED, ANEW]},
-        "overall_reflection",
+         "step_reflection": [REFUSED, GIVE_UP], "overall_reflection": ANEW},
+        "step_reflection",
     ),
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ No place is held while a step is thought about; each try takes one and gives it 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, assert_never
 
 from replan.core.failures.faults import DONE_ALREADY
@@ -27,18 +28,22 @@ from replan.run.recovery.repair import repair
 from replan.run.recovery.settled import Again, Unsettled
 from replan.run.session.context import Run
 from replan.run.session.outputs import Loaded
-from replan.run.session.stops import BudgetReached
+from replan.run.session.stops import BudgetReached, Halted, ModelAway
 
 
 class Mending:
     """The recoveries of one pass over a plan."""
 
-    __slots__ = ("_attempts", "_doubts", "_places", "_recovery", "_run")
+    __slots__ = ("_attempts", "_doubts", "_hold", "_places", "_recovery", "_run")
 
-    def __init__(self, run: Run, attempts: Attempts, places: Places) -> None:
+    def __init__(
+        self, run: Run, attempts: Attempts, places: Places, hold: Callable[[Exception], None]
+    ) -> None:
+        """`hold` is told why a step is left as it is, for whoever takes the task up again: it could not be asked about."""
         self._run = run
         self._attempts = attempts
         self._places = places
+        self._hold = hold
         self._recovery = Recovery(run)
         self._doubts = Doubts(run, attempts, attempts.make)
 
@@ -49,7 +54,10 @@ class Mending:
     async def recovered(
         self, step: StepState, slot: Slot, fault: Fault, place: Place, urgency: float
     ) -> Fault | JsonObject | Parked:
-        """What becomes of a failed call; a fault where the step has to go on to the next layer."""
+        """What becomes of a failed call; a fault where the step has to go on to the next layer.
+
+        `PlacesClosed` also where it cannot be asked about for now: nothing is decided, as before a crash.
+        """
         try:
             settled = await self._by_code(step, slot, fault, place, urgency)  # of several calls side by side
             if not isinstance(settled, Fault):
@@ -58,6 +66,9 @@ class Mending:
                 return await self._recovered(step, slot, settled, place, urgency)
         except (StoreError, PlacesClosed, BudgetReached):
             raise
+        except (Halted, ModelAway) as error:
+            self._hold(error)
+            raise PlacesClosed from error
         except Exception as error:  # noqa: BLE001 - a fault of ours is this call's alone
             return internal_fault(error)
 
@@ -223,5 +234,8 @@ class Mending:
             return await repair(self._run, step, fault, action.words())
         except (StoreError, PlacesClosed, BudgetReached):
             raise
+        except (Halted, ModelAway) as error:
+            self._hold(error)
+            raise PlacesClosed from error
         except Exception as error:  # noqa: BLE001 - a fault of ours is this step's alone
             return internal_fault(error).message

@@ -25,8 +25,9 @@ from replan.run.session.model_requests import Asking
 from replan.run.session.stops import BudgetReached, Halted, ModelAway, warn
 
 log = logging.getLogger("replan")
-_ABOUT_A_STEP = ("step_answer", "step_reflection", "step_repair")
-"""What is asked while other steps are at work: without an answer, the round ends first."""
+_OF_A_CALL = ("step_answer",)
+"""What is asked as a call of a plan is made: without an answer the call has failed, and may be tried again."""
+_OF_A_STEP = ("step_reflection", "step_repair")
 _LATE = (
     "the metadata {name!r} is put into a secret parameter: it has been taken out of the log, but the model was shown it "
     "before that was known; give it as a secret next time (--secret {name}=env:VARIABLE, or secrets=)"
@@ -105,7 +106,8 @@ class RoleTalk:
                     if error.refused:
                         raise Halted(str(error), "key") from error
                     # without a judge the round ends unjudged (specification §3)
-                    if isinstance(error, RecordingError) or (error.transient and role != "evaluation"):
+                    unscripted = isinstance(error, RecordingError) and request.schema_name not in _OF_A_STEP
+                    if unscripted or (error.transient and role != "evaluation"):
                         raise Halted(str(error), "model") from error
                 raise
         self._still_open(call_id)
@@ -137,17 +139,18 @@ class RoleTalk:
         self._open.clear()
 
     def _goes_back(self, error: ModelUnavailable, request: ModelRequest) -> bool:
-        """True if somebody else may ask, or the same later: nothing is lost by it, as no step is at work."""
+        """True if somebody else may ask, or the same later: nothing is lost by it. Who asks about a failed step lets the others
+        end first."""
         if not self._run.parts.gives_back or isinstance(error, RecordingError):
             return False
         away = error.refused or (error.transient and request.schema_name != "evaluation")
-        return away and request.schema_name not in _ABOUT_A_STEP
+        return away and request.schema_name not in _OF_A_CALL
 
     def _may_halt(self, request: ModelRequest) -> bool:
-        """True if the task can wait here: it has come to a plan, or to a person's answer, and no step is at work."""
+        """True if the task can wait here: it has come to a plan, or to a person's answer."""
         state = self._run.state
         begun = state.plan is not None or (state.recovery is not None and bool(state.recovery.answers))
-        return begun and request.schema_name not in _ABOUT_A_STEP
+        return begun and request.schema_name not in _OF_A_CALL
 
     def _without_secrets(self, request: ModelRequest) -> ModelRequest:
         """What is asked, in which no secret is: the one place where a prompt leaves."""

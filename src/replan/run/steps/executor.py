@@ -36,7 +36,7 @@ from replan.run.calls.closing import close_crashed
 from replan.run.calls.slots import Place, Places, PlacesClosed
 from replan.run.human_input.wishes import take_retry
 from replan.run.session.context import Batch, Run
-from replan.run.session.stops import BudgetReached, HandedOver, Paused
+from replan.run.session.stops import BudgetReached, Halted, HandedOver, ModelAway, Paused
 from replan.run.steps.standstill import Standstill
 from replan.run.steps.step import Steps
 
@@ -60,7 +60,7 @@ def execute(run: Run, deadline: float | None) -> Coroutine[Any, Any, None]:
 async def _in_parallel(run: Run, deadline: float | None) -> None:
     try:
         await Executor(run, deadline, serial=False).run_all()
-    except (BudgetReached, HandedOver, StoreError):
+    except (BudgetReached, Halted, HandedOver, ModelAway, StoreError):
         raise
     except Exception as error:  # noqa: BLE001 - recorded; what is left is run another way
         close_crashed(run)
@@ -80,6 +80,7 @@ class Executor:
         "_cut_off",
         "_graph",
         "_halt",
+        "_held",
         "_idle",
         "_missing",
         "_offered",
@@ -118,6 +119,8 @@ class Executor:
         self._plain_tasks = _makes_plain_tasks(loop)
         self._idle: asyncio.Future[None] = loop.create_future()
         self._halt: BaseException | None = None
+        self._held: Exception | None = None
+        """Why steps that have failed could not be asked about: raised once nothing else can go on."""
         self._steps = Steps(run, self._places, self._urgency, deadline, self)
         self._standstill: Standstill | None = None
         """Made when a step has to wait."""
@@ -155,6 +158,8 @@ class Executor:
         if waiting is not None:
             self._run.record(waiting)
             return
+        if self._held is not None:
+            raise self._held
         if self._state.open_steps:
             left = [step.step.step_id for step in self._state.steps.values() if not step.closed]
             raise RuntimeError(f"steps were left that can never start: {', '.join(left[:10])}")
@@ -208,6 +213,10 @@ class Executor:
         self._steps.call_off()
         if not self._idle.done():
             self._idle.set_result(None)
+
+    def hold(self, why: Exception) -> None:
+        """A step that has failed is left open: the others go on as far as they can without it."""
+        self._held = why
 
     def _open_places(self, more: int) -> None:
         """It is not what ends the process: it goes on as any other."""

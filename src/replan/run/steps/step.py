@@ -43,6 +43,10 @@ class Host(Protocol):
         ...
 
     def stop(self, error: BaseException) -> None: ...
+    def hold(self, why: Exception) -> None:
+        """A step is left open, as it cannot be asked about for now."""
+        ...
+
     def end(
         self, step: StepState, outcome: Fault | JsonObject | StepSkipped | PlainEnd, place: Place
     ) -> None:
@@ -477,7 +481,7 @@ class Steps:
 
     def _mended(self) -> Mending:
         if self._mending is None:
-            self._mending = Mending(self._run, self.attempts, self._places)
+            self._mending = Mending(self._run, self.attempts, self._places, self._host.hold)
         return self._mending
 
     async def _mend(
