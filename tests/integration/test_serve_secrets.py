@@ -143,3 +143,68 @@ async def test_it_goes_on_at_once_with_what_is_given_again(tmp_path: Path, way: 
     assert [call.parameters for call in tools.effects if call.tool_id == "login"] == [
         {"token": "s3cret-7f1a"}
     ]
+
+
+SOON = {**plan(step("b", "login", token="${metadata.token}")), "task_id": "t", "secrets": BODY["secrets"]}
+SAID = {"task_id": "f", "hint": "try s3cret-7f1a", "reason": "as s3cret-7f1a was wrong"}
+
+
+def holding(folder: Path, secret: bytes) -> list[Path]:
+    """The files in which it stands."""
+    return [file for file in folder.rglob("*") if file.is_file() and secret in file.read_bytes()]
+
+
+async def test_a_fork_is_not_stored_without_the_secrets_that_nobody_has_any_more(tmp_path: Path) -> None:
+    async with service_here(tmp_path, tools=[source()]) as here, asked(here) as http:
+        assert (await http.post("/tasks", json=SOON)).status_code == 202
+        assert (await http.get("/tasks/t/result", params={"wait": 20})).json()["status"] == "succeeded"
+        for _ in range(2):
+            answer = await http.post("/tasks/t/fork", json=SAID)
+            assert (answer.status_code, answer.json()["secrets"]) == (409, ["token"])
+            assert "as `secrets`; nothing is stored without" in answer.json()["detail"]
+        assert [one["task_id"] for one in (await http.get("/tasks")).json()["items"]] == ["t"]
+        wrong = await http.post("/tasks/t/fork", json={**SAID, "secrets": {"other": "x"}})
+        assert (wrong.status_code, (await http.get("/tasks/f")).status_code) == (422, 404)
+
+
+@pytest.mark.parametrize("way", ["http", "client"])
+async def test_what_is_said_with_a_fork_is_stored_without_the_secrets_that_are_given_with_it(
+    tmp_path: Path, way: str
+) -> None:
+    tools = source()
+    async with service_here(tmp_path, tools=[tools]) as here, asked(here) as http:
+        assert (await http.post("/tasks", json=SOON)).status_code == 202
+        assert (await http.get("/tasks/t/result", params={"wait": 20})).json()["status"] == "succeeded"
+        again = {**SAID, "secrets": BODY["secrets"]}
+        if way == "http":
+            answer = await http.post("/tasks/t/fork", json=again)
+            assert answer.status_code == 202, answer.text
+        else:
+            async with Client(here.url) as client:
+                said = {"hint": SAID["hint"], "reason": SAID["reason"]}
+                assert (
+                    await client.fork("t", fork_id="f", secrets={"token": SecretStr("s3cret-7f1a")}, **said)
+                    == "f"
+                )
+        assert (await http.get("/tasks/f/result", params={"wait": 20})).json()["status"] == "succeeded"
+        log = (await http.get("/tasks/f/events", params={"limit": 500})).text
+        assert "task_forked" in log
+        assert "s3cret-7f1a" not in log
+        sent_again = await http.post("/tasks/t/fork", json=again)
+        assert (sent_again.status_code, sent_again.json()["new"]) == (202, False)
+    assert holding(tmp_path, b"s3cret-7f1a") == []
+
+
+async def test_a_fork_of_the_library_takes_its_secrets_too(tmp_path: Path) -> None:
+    async with Replan(db=str(tmp_path / "tasks.db"), tools=[source()]) as replan:
+        task_id = await replan.submit(
+            "t", plan=SOON["options"]["plan"], evaluation="steps", secrets={"token": SecretStr("s3cret-7f1a")}
+        )
+        assert (await replan.wait(task_id)).is_success
+        with pytest.raises(SecretsMissing) as caught:
+            await replan.fork(task_id, fork_id="f")
+        assert caught.value.names == ("token",)
+        made = await replan.fork(task_id, hint="try s3cret-7f1a", secrets={"token": SecretStr("s3cret-7f1a")})
+        assert (await replan.wait(made)).is_success
+        assert "s3cret-7f1a" not in str(await replan.history(made))
+        assert {row.task_id for row in await replan.tasks()} == {task_id, made}

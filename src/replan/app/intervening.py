@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
+from pydantic import SecretStr
+
 from replan.app.checked import checked
 from replan.app.running import Running
 from replan.config.options import Options, listed, mapping, policy_with, text_of
@@ -80,6 +82,7 @@ class Intervening:
         timeout: float | None = None,
         reason: str = "",
         by: str | None = None,
+        secrets: Mapping[str, str | SecretStr] | None = None,
         **options: Unpack[Options],
     ) -> str:
         """Go on from an event of a task, which may have ended, in a new one with the tools and models of this `Replan`; its id.
@@ -87,7 +90,8 @@ class Intervening:
         The new task shares the history up to the event `at` (None: the last there is; of an ended task the last before its
         end). What was done is not done again, also not what the other task has under way or does later. It goes on with
         a `hint`, by another `plan`, with failed steps to `retry`, or to `judge` what was done and nothing else; and with other
-        `options`, or else those of the other task.
+        `options`, or else those of the other task. `secrets`: those that the other one was begun with, where this process does not have them
+        (any more); without, it is `SecretsMissing`, and nothing is stored.
         """
         if at is not None and (isinstance(at, bool) or not isinstance(at, int)):
             raise InputError(f"at: expected the number of an event, found {found(at)}")
@@ -96,7 +100,7 @@ class Intervening:
             at=at, task_id=None if fork_id is None else text_of("fork_id", fork_id), hint=text_of("the hint", hint),
             plan=None if plan is None else mapping("plan", plan, {"steps": []}), retry=tuple(map(str, listed(retry))),
             judge=judge, tools=self._begun.tools, settings=self._begun.settings,
-            reason=text_of("reason", reason), by=whoever(by),
+            reason=text_of("reason", reason), by=whoever(by), secrets=dict(secrets or {}),
         )  # fmt: skip
         return await fork_with(self._open, task_id, wanted, timeout, options)
 

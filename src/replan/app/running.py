@@ -186,6 +186,10 @@ class Running:
         `approval`: which calls need a person's yes, where that was said with it."""
         _, state = place
         if self.by_workers:
+            if wanted.secrets:
+                raise InputError(
+                    "workers read a task's secrets where its log says (env:VARIABLE, file:PATH): set them there, and fork it without"
+                )
             given = None if wanted.settings is None else begun_of_fork(wanted)
             tools = None if given is None else self.service.parts.tools
             work = await work_of_fork(
@@ -199,7 +203,7 @@ class Running:
         self._check_models(policy, plans=plans, judges=judges, steps=steps)
         if (plans or judges) and wanted.settings is not None and (proof := await self.proof()) is not None:
             wanted = wanted._replace(settings={**wanted.settings, "proof": proof})
-        task_id, new = await self.service.fork(origin, wanted, place)
+        task_id, new = await self.service.fork(origin, wanted, place, driven=True)
         if new and approval is not None:
             await self.service.give_instead(task_id, {APPROVAL: approval})
         seen = (await self.service.check_resumable(task_id)).last_seq if new else await self._left_at(task_id)

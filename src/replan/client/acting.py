@@ -152,13 +152,14 @@ class Acting:
         judge: bool = False,
         timeout: float | None = None,
         reason: str = "",
+        secrets: Mapping[str, str | SecretStr] | None = None,
         **options: Unpack[TaskOptions],
     ) -> str:
         """Go on from an event of a task, which may have ended, in a new one; its id. See `Replan.fork`."""
         body = {
             "at": at, "task_id": fork_id, "hint": hint, "plan": plan, "judge": judge, "reason": reason,
             "retry": [retry] if isinstance(retry, str) else list(retry),
-            "options": {**options, "timeout_secs": timeout},
+            "options": {**options, "timeout_secs": timeout}, "secrets": in_clear(secrets) or None,
         }  # fmt: skip
         made = await self._post(task_id, "fork", body, again=fork_id is not None)
         return Submitted.model_validate(made).task_id

@@ -47,4 +47,5 @@ def forking(request: ForkRequest, by: str) -> Forking:
     return Forking(
         at=request.at, task_id=request.task_id, hint=request.hint, plan=request.plan,
         retry=tuple(request.retry), judge=request.judge, reason=request.reason, by=by,
+        secrets=request.secrets,
     )  # fmt: skip

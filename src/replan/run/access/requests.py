@@ -112,6 +112,8 @@ class ForkRequest(ForkChanges):
     """Go on from an event of a task in a new one."""
 
     task_id: TaskId | None = None
+    secrets: dict[str, SecretStr] = {}
+    """Those that the request of the other task was made with, where no process has them any more: without, the answer is `secrets-missing`."""
 
 
 class ApprovalAnswer(Body):

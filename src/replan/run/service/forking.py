@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from replan.beside import beside
 from replan.core.data.pieces import MANY
@@ -33,11 +33,13 @@ from replan.core.state.fold import fold
 from replan.core.state.task import State, TaskName
 from replan.core.types import JsonObject
 from replan.core.words import beginning, text_of
-from replan.errors import InputError
+from replan.errors import InputError, SecretsMissing, TaskNotFound
 from replan.ports import Counted
 from replan.run.service.people.interventions import checked_hint
+from replan.run.service.resumable import tools_missing, why_missing
 from replan.run.service.submission import json_size
 from replan.run.session.dependencies import Parts
+from replan.run.session.given import not_had
 from replan.run.session.said import hidden
 
 MOST_SINCE = 30
@@ -61,6 +63,8 @@ class Forking(NamedTuple):
     by: str = ""
     turn: Counted | None = None
     """Of a tenant with limits."""
+    secrets: Mapping[str, Any] = {}
+    """Those that the other task was begun with, where this process does not have them any more."""
 
 
 async def place_of(parts: Parts, origin: str, wanted: Forking) -> tuple[int, State]:
@@ -94,11 +98,63 @@ async def fork(
     place: tuple[int, State] | None = None,
     *,
     work: Work | None = None,
+    driven: bool = False,
 ) -> tuple[str, bool]:
-    """Store the fork; its id, and whether it is new. `work`: how it waits for a worker."""
+    """Store the fork; its id, and whether it is new. `work`: how it waits for a worker. `driven`: this process goes on with it, and
+    nothing is stored without the secrets and tools that this takes.
+    """
     _check(wanted)
     at, state = place or await place_of(parts, origin, wanted)
     task_id = wanted.task_id or parts.ids.new("task")
+    name = TaskName(task_id, parts.clock.now())
+    if work is None:  # before it is stored: what is said with it is stored without them
+        parts.given.pass_on(state.name, name)
+    new = False
+    try:
+        if driven:
+            try:
+                _check_drivable(parts, origin, state, wanted, name)
+            except InputError:
+                if not await _is_stored(parts, wanted.task_id):
+                    raise  # what was accepted once stays accepted
+        new = await _stored(parts, origin, wanted, name, (at, state), work)
+    finally:
+        if not new:
+            parts.given.forget(name)
+    return task_id, new
+
+
+def _check_drivable(parts: Parts, origin: str, state: State, wanted: Forking, name: TaskName) -> None:
+    """Take the secrets that are given with it; `SecretsMissing`, or `InputError`, if it could not go on here."""
+    if state.cancel is not None:
+        return
+    if state.submitted is not None:
+        try:
+            parts.given.give_again(name, state.submitted, wanted.secrets)
+        except SecretsMissing as error:
+            missing = parts.given.lacking(name, state.submitted)
+            raise SecretsMissing(
+                f"task {origin!r} {not_had(missing)}: give it with the fork, as `secrets`; nothing is stored without",
+                error.names,
+            ) from None
+    if wanted.plan is None and not wanted.judge and (absent := tools_missing(state, parts.tools)):
+        raise InputError(f"task {origin!r}: {why_missing(state, absent, parts.tools)}")
+
+
+async def _is_stored(parts: Parts, task_id: str | None) -> bool:
+    if task_id is None:
+        return False
+    try:
+        await parts.store.summary(task_id)
+    except TaskNotFound:
+        return False
+    return True
+
+
+async def _stored(
+    parts: Parts, origin: str, wanted: Forking, name: TaskName, place: tuple[int, State], work: Work | None
+) -> bool:
+    at, state = place
     line = await parts.store.rests_on(origin)
     since = done_since(await parts.store.read(origin, at))
     event = TaskForked(
@@ -106,13 +162,9 @@ async def fork(
         by=storable(wanted.by), reason=storable(wanted.reason), hint=wanted.hint, policy=wanted.policy, plan=wanted.plan,
         tools=wanted.tools, settings=wanted.settings, retry=wanted.retry, judge=wanted.judge, since=since,
     )  # fmt: skip
-    event = await hidden(parts, origin, event)
-    told = ForkMade(fork=task_id, at=at, by=event.by, reason=event.reason)
-    now = parts.clock.now()
-    new = await parts.store.fork(task_id, event, told, now, work=work, turn=wanted.turn)
-    if new and work is None:
-        parts.given.pass_on(state.name, TaskName(task_id, now))
-    return task_id, new
+    event = await hidden(parts, origin, event, None if state.submitted is None else (name, state.submitted))
+    told = ForkMade(fork=name.task_id, at=at, by=event.by, reason=event.reason)
+    return await parts.store.fork(name.task_id, event, told, name.created, work=work, turn=wanted.turn)
 
 
 def done_since(records: Sequence[Record]) -> tuple[str, ...]:

@@ -331,9 +331,12 @@ class Service:
         place: tuple[int, State] | None = None,
         *,
         work: Work | None = None,
+        driven: bool = False,
     ) -> tuple[str, bool]:
-        """Store a task that goes on from an event of another one; its id, and whether it is new. `place`: where, if that is known."""
-        return await forking.fork(self.parts, origin, wanted, place, work=work)
+        """Store a task that goes on from an event of another one; its id, and whether it is new. `place`: where, if that is known.
+        `driven`: this process goes on with it: `SecretsMissing`, or `InputError` for tools, before anything is stored.
+        """
+        return await forking.fork(self.parts, origin, wanted, place, work=work, driven=driven)
 
     async def fork_place(self, origin: str, wanted: Forking) -> tuple[int, State]:
         """Where a fork would go on, and how the task was then; `InputError` says what is wrong with what is wanted."""

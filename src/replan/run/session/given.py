@@ -63,13 +63,17 @@ def read_source(source: str, what: str) -> str | None:
     return text
 
 
-def wanted_again(missing: Mapping[str, str]) -> str:
-    """What a task waits for whose secrets are not here, and how they are given. `missing`: see `Given.lacking`."""
+def not_had(missing: Mapping[str, str]) -> str:
+    """Which secrets of a task are not here. `missing`: see `Given.lacking`."""
     said = [f"was begun with {', '.join(missing)} as secret metadata, which no log keeps"]
-    said += [why for why in missing.values() if why]
+    return "; ".join([*said, *(why for why in missing.values() if why)])
+
+
+def wanted_again(missing: Mapping[str, str]) -> str:
+    """What a task waits for whose secrets are not here, and how they are given."""
     options = " ".join(f"--secret {name}=env:VARIABLE" for name in missing)
     return (
-        f"{'; '.join(said)}: give it again, by `replan tasks resume` with {options} (or file:PATH), by `secrets` when it is resumed, or by "
+        f"{not_had(missing)}: give it again, by `replan tasks resume` with {options} (or file:PATH), by `secrets` when it is resumed, or by "
         "submitting the same request once more"
     )
 

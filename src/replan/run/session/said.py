@@ -48,9 +48,17 @@ async def known_here(parts: Parts, task_id: str, first: Sequence[Record] = ()) -
     return found
 
 
-async def hidden(parts: Parts, task_id: str, event: E) -> E:
-    """The event without any secret of the task that is known here, or that can be seen in it."""
-    return (await known_here(parts, task_id)).masked_event(in_words(event))
+async def hidden(
+    parts: Parts, task_id: str, event: E, heir: tuple[TaskName, TaskSubmitted] | None = None
+) -> E:
+    """The event without any secret of the task that is known here, or that can be seen in it. `heir`: a fork of it that is yet to be
+    stored, with the request; what was given for that one is known, too.
+    """
+    known = await known_here(parts, task_id)
+    if heir is not None:
+        known = KnownSecrets(known)
+        known.also(_known_here(parts, *heir))
+    return known.masked_event(in_words(event))
 
 
 def in_words(event: E) -> E:
