@@ -11,11 +11,10 @@ import mcp_types as types
 import pytest
 from mcp_world import ERAS, accept, offering
 from run_tasks import plan, step
-from service_here import Here, service_here, service_on
+from service_here import Here, service_here
 
 from replan import Replan
 from replan.client import Client
-from replan.config import Settings
 from replan.core.types import JsonObject
 from replan.errors import AnsweredBefore, InputError, NoSuchPart
 
@@ -76,19 +75,25 @@ async def test_over_http_an_answer_is_held_to_what_was_asked(tmp_path: Path) -> 
 
 
 async def test_a_question_runs_out_by_itself_where_the_service_drives_the_task(tmp_path: Path) -> None:
-    settings = Settings()
-    engine = settings.engine.model_copy(update={"takeover_secs": 0.2})
-    replan = Replan(
-        db=tmp_path / "t.db", settings=settings.model_copy(update={"engine": engine}), evaluation="steps"
-    )
-    async with service_on(replan) as here, Client(here.url) as client:
+    """At its time, also after a new start: not when what others have left is looked for."""
+    async with service_here(tmp_path) as here, Client(here.url) as client:
+        late = await client.submit("do it", plan=asked(limit_secs=4), evaluation="steps")
         task_id = await client.submit("do it", plan=asked(limit_secs=1), evaluation="steps")
-        async with asyncio.timeout(20):
-            async for record in replan.watch(task_id):
-                if record.type == "task_failed":
-                    break
-        result = await client.result(task_id)
+        result = await failed(here, client, task_id)
+        with pytest.raises(InputError, match="no open question"):
+            await client.answer(task_id, "3")
     assert [one.text for one in result.ask] == ["How many?"]
+    async with service_here(tmp_path) as here, Client(here.url) as client:
+        await failed(here, client, late)
+
+
+async def failed(here: Here, client: Client, task_id: str) -> Any:
+    """What becomes of it within some seconds."""
+    async with asyncio.timeout(9):
+        async for record in here.replan.watch(task_id):
+            if record.type == "task_failed":
+                break
+    return await client.result(task_id)
 
 
 async def test_the_client_answers_with_a_value_or_in_words(tmp_path: Path) -> None:

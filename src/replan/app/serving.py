@@ -18,9 +18,18 @@ from replan.config import Settings
 from replan.core.begun import Begun
 from replan.core.events import TaskWaiting
 from replan.core.limits.policy import Policy, stricter_approval
-from replan.core.state.task import ENDED, TaskStatus
+from replan.core.state.task import ENDED, State, TaskStatus
 from replan.core.words import one_line
-from replan.errors import InputError, ReplanError, SecretsMissing, TaskEnded, TaskHeld, TaskNotFound
+from replan.engine.due import Due
+from replan.errors import (
+    InputError,
+    ReplanError,
+    SecretsMissing,
+    StoreError,
+    TaskEnded,
+    TaskHeld,
+    TaskNotFound,
+)
 from replan.ports import TaskSummary
 from replan.run.access.ports import Load
 from replan.run.access.requests import SubmitOptions, SubmitRequest
@@ -60,6 +69,8 @@ class Serving:
         """Of each that waits, as its log was: when it goes on by itself."""
         self._told: dict[str, str] = {}
         """Why tasks that are looked at again and again do not go on here: it is said once."""
+        self._due_later = Due()
+        """Tasks that wait for a person, and only so long."""
 
     async def request(self, wanted: SubmitRequest, *, tenant: str, by: str) -> Submission:
         options = wanted.options
@@ -158,11 +169,43 @@ class Serving:
     async def keep_up(self) -> None:
         """Drive on what an earlier process has left, and what the store has kept from being driven; until it is cancelled."""
         engine = self._running.engine
-        engine.broken = self._keeping_up.lost
+        engine.broken, engine.let_go = self._keeping_up.lost, self._wakes_later
+        waking = asyncio.create_task(self._wake())
         try:
             await self._keeping_up.run()
         finally:
-            engine.broken = None
+            engine.broken = engine.let_go = None
+            self._due_later.close()
+            waking.cancel()
+
+    def _wakes_later(self, left: State) -> None:
+        """A task that was let go of while a person is asked goes on once that has lasted long enough: its time is noticed at once."""
+        if not left.ended and left.waiting is not None and left.waiting.until is not None:
+            self._due_later.at(left.task_id, left.waiting.until - self._running.service.parts.clock.now())
+
+    async def _wake(self) -> None:
+        while True:
+            task_id = await self._due_later.come()
+            try:
+                await self._woken(task_id)
+            except TaskNotFound:
+                continue
+            except StoreError as error:  # it is found again, as one that nobody has taken up
+                log.warning("task %s cannot be taken up yet: %s", task_id, one_line(str(error)))
+
+    async def _woken(self, task_id: str) -> None:
+        """Drive it on, if it still waits and its time has come: people may have spoken, and clocks been set."""
+        store, clock = self._running.service.parts.store, self._running.service.parts.clock
+        summary = await store.summary(task_id)
+        if summary.status != "waiting" or summary.held or self._running.engine.driving(task_id) is not None:
+            return
+        _, until = (await self._due([summary]))[task_id]
+        if until is None:
+            return
+        if (left := until - clock.now()) > 0:
+            self._due_later.at(task_id, left)
+        else:
+            await self._taken(task_id)
 
     async def take_up(self) -> int:
         """Drive on every unfinished task that nobody has and that can go on here; how many those are."""

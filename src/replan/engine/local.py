@@ -64,6 +64,8 @@ class LocalEngine:
         self._lending = None if still is None else Lending(still, lend_after, self)
         self.broken: Callable[[str, BaseException], None] | None = None
         """Told of a drive that has ended by an error."""
+        self.let_go: Callable[[State], None] | None = None
+        """Told of a task as it stands where nobody drives it here any more."""
 
     def start(self, task_id: str, *, stays: bool = True) -> asyncio.Task[State]:
         """Drive the task as soon as there is a place; the same one if it is being driven here already.
@@ -200,9 +202,14 @@ class LocalEngine:
             self._through.discard(task_id)
             if self._lending is not None:
                 self._lending.ended(task_id)
+        if task.cancelled():
+            return
         # Whoever waits is told of an error; nobody has to.
-        if not task.cancelled() and (error := task.exception()) is not None and self.broken is not None:
-            self.broken(task_id, error)
+        if (error := task.exception()) is not None:
+            if self.broken is not None:
+                self.broken(task_id, error)
+        elif self.let_go is not None:
+            self.let_go(task.result())
 
     async def aclose(self) -> None:
         """Stop driving. The tasks stay as they are in the log, and go on when somebody drives them again."""
