@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
 from replan.core.types import JsonObject
 from replan.errors import AnsweredBefore, InputError, NoSuchPart, TaskEnded
 from replan.run.service.forking import Forking
-from replan.testing import ScriptedModel, virtual_time
+from replan.testing import MemoryStore, ScriptedModel, virtual_time
 
 
 def asks(name: str = "ask", /, *needs: str, **given: Any) -> JsonObject:
@@ -391,6 +392,92 @@ def test_a_secret_that_an_answer_repeats_is_in_no_log() -> None:
         return (await made.drive(task_id)).check()
 
     assert "sk-very-secret-key" not in repr(virtual_time(main()).records)
+
+
+@pytest.mark.parametrize(
+    ("form", "said", "secret"),
+    [
+        ({}, "password: hunter2xyzw AKIAIOSFODNN7EXAMPLE", ("hunter2xyzw", "AKIAIOSFODNN7EXAMPLE")),
+        ({}, "see https://me:pw-4711-x@host/x?token=abcdefgh1", ("pw-4711-x", "abcdefgh1")),
+        ({"schema": {"type": "object"}}, '{"my": {"password": "hunter two"}, "n": 3}', ("hunter two",)),
+        (
+            {"schema": {"type": "array"}},
+            '[["ghp_abcdefghijklmnopqrst12"], 3]',
+            ("ghp_abcdefghijklmnopqrst12",),
+        ),
+    ],
+)
+@pytest.mark.parametrize("in_words", [True, False])
+@pytest.mark.parametrize("beside", [True, False])
+def test_what_looks_like_a_secret_in_an_answer_reaches_the_call_alone(
+    form: JsonObject, said: str, secret: tuple[str, ...], in_words: bool, beside: bool
+) -> None:
+    """`beside`: another step runs as it is said, and the driver hears of it at once."""
+
+    reached: list[JsonObject] = []
+
+    def note(given: JsonObject) -> JsonObject:
+        reached.append(given)
+        return given
+
+    async def main() -> Ran:
+        made = await bench({"note": FakeTool(output=note), "slow": FakeTool(delay_secs=5)})
+        steps = [asks(**form), step("use", "note", parameters={"what": "${ask.output}"})]
+        task_id = await made.submit(
+            plan(*steps, *([step("slow", "slow")] if beside else [])), interactive=True
+        )
+        value = json.loads(said) if form else said
+        given = {"text": said} if in_words else {"text": "", "output": value}
+        if beside:
+            driving = asyncio.create_task(made.drive(task_id))
+            await asyncio.sleep(2)
+            await made.service.answer(task_id, question_id="ask", **given)
+            ran = await driving
+        else:
+            await made.drive(task_id)
+            await made.service.answer(task_id, question_id="ask", **given)
+            ran = await made.drive(task_id)
+        assert reached == [{"what": value}]
+        return ran.check()
+
+    ran = virtual_time(main())
+    shown = repr(ran.records) + repr(ran.result) + repr(ran.outputs())
+    assert [one for one in secret if one in shown] == []
+    (answered,) = ran.events("question_answered")
+    assert answered.masked
+    assert "***" in answered.answer
+    assert "***" in json.dumps(answered.output)
+
+
+def test_what_another_process_was_told_is_a_mask_that_no_call_gets() -> None:
+    async def main() -> tuple[Ran, list[JsonObject]]:
+        kept, reached = MemoryStore(), list[JsonObject]()
+        note = {"note": FakeTool(output=lambda given: reached.append(given))}
+        drives, tells = await bench(note, store=kept), await bench(note, store=kept)
+        uses = step("use", "note", parameters={"what": "${ask.output}"})
+        task_id = await drives.submit(plan(asks(), uses), interactive=True)
+        await drives.drive(task_id)
+        await tells.service.answer(task_id, "password: hunter2xyzw")
+        return (await drives.drive(task_id)).check(), reached
+
+    ran, reached = virtual_time(main())
+    assert not reached
+    assert "hunter2xyzw" not in repr(ran.records)
+    assert "secret" in str(ran.result.steps[1].error)
+
+
+@pytest.mark.parametrize(
+    "said", ["password: use the old one", "the pin is in the drawer", "see https://x.example/?q=1"]
+)
+def test_a_sentence_about_secrets_is_an_answer_as_any(said: str) -> None:
+    async def main() -> Ran:
+        made, task_id, _ = await asked(asks())
+        await made.service.answer(task_id, said)
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.outputs() == {"ask": said}
+    assert not ran.events("question_answered")[0].masked
 
 
 @pytest.mark.parametrize("interactive", [True, False])

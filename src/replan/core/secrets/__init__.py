@@ -36,7 +36,7 @@ from replan.core.secrets.names import (
 )
 from replan.core.secrets.pieces import Pieces
 from replan.core.secrets.receivers import Receiver
-from replan.core.secrets.said import without_secrets_said
+from replan.core.secrets.said import secrets_said, without_secrets_said
 from replan.core.secrets.schemas import (
     holds_secret,
     masked_parameters,
@@ -87,6 +87,7 @@ __all__ = [
     "secrets_of_settings",
     "secrets_of_text",
     "secrets_of_url",
+    "secrets_said",
     "secrets_within",
     "secrets_written_in",
     "settings_without_secrets",

@@ -17,6 +17,7 @@ from replan.run.session.dependencies import Parts
 from replan.run.session.known_secrets import known_to, may_hold_secrets
 from replan.run.session.library_logs import keep_from_logs
 from replan.run.session.pages import PAGE, pages
+from replan.run.session.said import seen_in
 from replan.run.session.shielding import see_through
 
 
@@ -122,6 +123,8 @@ def _folded_on(records: list[Record], state: State) -> State:
     if state.submitted is not None and any(one.event.masked for one in records):
         state.any_lost = True
         records = [one._replace(event=lost(one.event)) if one.event.masked else one for one in records]
+    for one in records:
+        state.secrets.add_all(seen_in(one.event))
     if state.secrets.any:
         records = [one if not is_said(one.event) else _said(one, state) for one in records]
     return fold(records, state)

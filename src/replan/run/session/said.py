@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 from replan.core.events import AnyEvent, ForkMade, QuestionAnswered, Record, TaskSubmitted
-from replan.core.secrets import KnownSecrets, is_said, lost, without_secrets_said
+from replan.core.secrets import KnownSecrets, is_said, lost, secrets_said, without_secrets_said
 from replan.core.state.fold import fold
 from replan.core.state.task import State, TaskName
 from replan.errors import InputError, NotHeard, TaskEnded, TaskHeld, TaskNotFound
@@ -63,13 +63,23 @@ async def hidden(
 
 def in_words(event: E) -> E:
     """The event without what looks like a secret in what somebody has said in words."""
-    words = (*_WORDS, "answer") if isinstance(event, QuestionAnswered) and event.happened is None else _WORDS
+    words = (*_WORDS, "answer") if _is_answer(event) else _WORDS
     said = {name: getattr(event, name, None) for name in words}
     shown = {name: without_secrets_said(text) for name, text in said.items() if isinstance(text, str)}
     changed = {name: text for name, text in shown.items() if text != said[name]}
     if not changed:
         return event
     return cast(E, event.model_copy(update=changed))
+
+
+def seen_in(event: AnyEvent) -> list[tuple[str, Any]]:
+    """What looks like a secret in an answer that a step goes on with: masked as in words, and still used where it was said."""
+    return list(secrets_said(event.output)) if _is_answer(event) else []
+
+
+def _is_answer(event: AnyEvent) -> TypeGuard[QuestionAnswered]:
+    """True for an answer that is somebody's word; else it says whether a call took effect, and what that gave."""
+    return isinstance(event, QuestionAnswered) and event.happened is None
 
 
 async def say(
@@ -85,7 +95,7 @@ async def say(
     too; who drives the task at once does that. `heard`: see `ports.EventLog.signal`."""
     event = in_words(event)
     known = await known_here(parts, task_id)
-    if secrets := list(secrets):
+    if secrets := [*secrets, *seen_in(event)]:
         known = KnownSecrets(known)
         known.add_all(secrets)
     shown = known.masked_event(event)
@@ -202,6 +212,7 @@ def _known_here(parts: Parts, name: TaskName, request: TaskSubmitted) -> KnownSe
 def taken_in(run: Run, record: Record) -> tuple[AnyEvent, bool]:
     """What was said, as the driver goes by it; and whether the log has a secret in it that only the driver knows."""
     said = run.parts.given.said(run.name, record.seq)
+    run.secrets.add_all(seen_in(record.event if said is None else said))
     if said is not None:
         return run.secrets.masked_event(said), False
     event = record.event
