@@ -54,7 +54,13 @@ async def test_a_function_says_its_sample_and_the_settings_leave_it_out() -> Non
 
 @pytest.mark.parametrize(
     ("sample", "wrong"),
-    [("x" * 3_000, "at most 2048 bytes"), ({"a": object()}, "JSON"), (float("nan"), "JSON")],
+    [
+        ("x" * 3_000, "at most 2048 bytes"),
+        ({"a": object()}, "JSON"),
+        ({1, 2}, "set is not JSON"),
+        ([{"a": {1, 2}}], "set is not JSON"),
+        (float("nan"), "JSON"),
+    ],
 )
 def test_a_sample_that_is_none_is_refused_where_the_tool_is_made(sample: Any, wrong: str) -> None:
     with pytest.raises(ToolDefinitionError, match=wrong):

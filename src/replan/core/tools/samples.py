@@ -19,7 +19,10 @@ def sample_problem(sample: Any) -> str:
     """Why this is no sample; empty if it is one."""
     try:
         size = len(write_strictly(sample))
-    except (NotStorable, RecursionError) as error:
+        json.dumps(
+            sample
+        )  # as it is shown: of sets, dates and models there is a form in JSON, but they are none
+    except (NotStorable, RecursionError, TypeError) as error:
         return f"a sample is JSON: {error}"
     if size > MOST_BYTES:
         return f"a sample has at most {in_digits(MOST_BYTES)} bytes of JSON, and this has {in_digits(size)}: give fewer rows, or less of each"

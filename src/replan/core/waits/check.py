@@ -12,7 +12,7 @@ from replan.core.references.scopes import Chain, Lacking, Meant, Outputs, Stray,
 from replan.core.secrets import takes_secrets
 from replan.core.types import JsonObject, ToolSpec
 from replan.core.waits.condition import condition_with_values
-from replan.core.waits.moments import misread
+from replan.core.waits.moments import limit_problem, misread
 from replan.core.waits.questions import question_problems
 
 
@@ -25,6 +25,8 @@ def wait_violations(
     meant: Meant,
 ) -> Iterator[str]:
     """What is wrong with a wait, beyond its parameters' schema. `where`: what to call it; `meant`: what of the plan a name in its condition may mean."""
+    if too_long := limit_problem(given):
+        yield f"{where}: {too_long}"
     if tool.waits == "time":
         if given.keys().isdisjoint(("seconds", "until")) or {"seconds", "until"} <= given.keys():
             yield f"{where}: give seconds or until, one of the two"

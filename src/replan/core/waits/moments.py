@@ -38,6 +38,15 @@ def misread(parameters: JsonObject) -> str:
     return ""
 
 
+def limit_problem(parameters: JsonObject) -> str:
+    """What is wrong with how long a wait may take; empty if nothing is, or it is yet to be read."""
+    limit = parameters.get("limit_secs")
+    if isinstance(limit, int | float) and limit > LONGEST_SECS:
+        days = f"{LONGEST_SECS / 86_400:.0f} days"
+        return f"limit_secs is more than {days}, which is as long as a step may wait"
+    return ""
+
+
 def _moment(until: str, zone: str) -> float:
     try:
         known = UTC if zone == "UTC" else ZoneInfo(zone)

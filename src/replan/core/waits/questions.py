@@ -33,6 +33,8 @@ MOST_BYTES = 100_000
 """Of an answer, as JSON."""
 _MOST_SCHEMA = 8_000
 """Characters of the JSON of a schema of answers."""
+_MOST_CHOICE = 1_000
+"""Characters of one choice."""
 _SHOWN = 20
 """Choices that are told in a message."""
 
@@ -61,6 +63,9 @@ def question_problems(parameters: JsonObject, *, whole: bool = False) -> Iterato
     given = [name for name in FORMS if parameters.get(name) is not None]
     if len(given) > 1:
         yield f"give one of {', '.join(FORMS)}, not {' and '.join(given)}: each says which answers fit"
+    choices = parameters.get("choices")
+    if isinstance(choices, list) and any(len(_shown(one)) > _MOST_CHOICE for one in choices):
+        yield f"choices: one has more than {in_digits(_MOST_CHOICE)} characters: name each in few words"
     schema = parameters.get("schema")
     if not isinstance(schema, dict) or not (whole or not has_references(schema)):
         return
@@ -117,7 +122,24 @@ def _chosen(schema: JsonObject, choices: list[Any], said: str) -> Any:
         found = [one for one in choices if form(_shown(one)) == form(said)]
         if len(found) == 1:
             return found[0]
+    if (number := _number(said)) is not None:
+        found = [one for one in choices if _is_number(one) and one == number]
+        if found:
+            return found[0]
     raise ValueError(_does_not_fit(schema, said, ""))
+
+
+def _number(said: str) -> float | None:
+    """The number that is meant, however it is written (`2.50`)."""
+    try:
+        value = read_strictly(said.encode())
+    except (ValueError, RecursionError):
+        return None
+    return value if _is_number(value) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def answer_problem(schema: JsonObject, value: Any) -> str:
@@ -138,7 +160,9 @@ def _does_not_fit(schema: JsonObject, value: Any, why: str) -> str:
 
 def _is_day(text: str) -> bool:
     try:
-        return len(text) == 10 and bool(date.fromisoformat(text))
+        return (
+            date.fromisoformat(text).isoformat() == text
+        )  # weeks and days without signs between are read, too
     except ValueError:
         return False
 
@@ -151,6 +175,8 @@ def right_answer(schema: JsonObject) -> str:
     """Which answers fit, for people."""
     if isinstance(choices := schema.get("enum"), list):
         return f"one of {some([_shown(one) for one in choices], _SHOWN)}"
+    if "const" in schema:
+        return _shown(schema["const"])
     types = schemas.types_of(schema)
     if schema.get("format") == "date":
         return "a date, as 2026-03-01"
@@ -159,7 +185,7 @@ def right_answer(schema: JsonObject) -> str:
     if types is not None and types <= _NUMBERS:
         return f"a number, as {'12.5' if 'number' in types else '12'}{_bounds(schema)}"
     if types == _WORDS:
-        return "a text"
+        return f"a text{_limits(schema)}"
     return f"JSON that fits {beginning(canonical(schema), 500)}"
 
 
@@ -167,3 +193,13 @@ def _bounds(schema: JsonObject) -> str:
     words = (("minimum", "at least"), ("maximum", "at most"))
     found = [f"{how} {canonical(schema[name])}" for name, how in words if name in schema]
     return f", {' and '.join(found)}" if found else ""
+
+
+def _limits(schema: JsonObject) -> str:
+    """What a text has to be beyond one."""
+    said = schema.get("minLength", 0), schema.get("maxLength")
+    found = [f"of at least {in_digits(said[0])} characters"] if said[0] > 1 else []
+    found += [f"of at most {in_digits(said[1])} characters"] if said[1] is not None else []
+    found += [f"that matches {beginning(schema['pattern'], 200)}"] if "pattern" in schema else []
+    found += [f"in the form {schema['format']}"] if "format" in schema else []
+    return f" {' and '.join(found)}" if found else ""

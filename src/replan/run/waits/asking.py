@@ -5,6 +5,7 @@ from __future__ import annotations
 from replan.core.events import CallFailed, QuestionAnswered, QuestionAsked
 from replan.core.state.task import State
 from replan.core.types import Fault
+from replan.core.waits.moments import limit_problem
 from replan.core.waits.questions import answer_schema, question_problems
 from replan.core.waits.state import Wait
 from replan.core.words import beginning
@@ -29,7 +30,7 @@ def ask(run: Run, call: Call) -> str:
     )
     asked = next(stands, None)
     if asked is None:
-        if problem := next(question_problems(given, whole=True), ""):
+        if problem := limit_problem(given) or next(question_problems(given, whole=True), ""):
             raise ValueError(problem)
         asked = QuestionAsked(
             question_id=run.parts.ids.new("ask"),

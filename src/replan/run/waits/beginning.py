@@ -6,7 +6,7 @@ from typing import assert_never
 
 from replan.core.events import WaitStarted
 from replan.core.state.task import State
-from replan.core.waits.moments import due_at
+from replan.core.waits.moments import due_at, limit_problem
 from replan.core.waits.tools import CREATE_CALLBACK, LIMIT_SECS, LONGEST_SECS
 from replan.run.calls.build import Call
 
@@ -14,6 +14,8 @@ from replan.run.calls.build import Call
 def begun(call: Call, state: State, now: float, question: str = "") -> WaitStarted:
     """The fact that it has begun. `ValueError` says what is wrong with its parameters. `question`: the id of the one that it asks."""
     kind, given = call.tool.waits, call.parameters
+    if problem := limit_problem(given):
+        raise ValueError(problem)
     token = ""
     until: float | None
     match kind:

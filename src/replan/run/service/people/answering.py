@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from replan.core.calls.site import slot_of
-from replan.core.data.strict_json import storable
+from replan.core.data.strict_json import joined, storable
 from replan.core.events import ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
 from replan.core.ids import canonical
 from replan.core.state.human_input import NoOutcome, outcome_of
@@ -124,12 +124,13 @@ def _typed(asked: QuestionAsked, text: str, output: Any, by: str, size: int) -> 
     if max(size, len(text)) > MOST_BYTES:
         raise InputError(f"the answer is too large; at most {in_digits(MOST_BYTES)} bytes are allowed")
     try:
-        value = read_answer(asked.answer_schema, storable(text)) if output is None else output
+        text = joined(text)  # half of a sign would go on as another one
+        value = read_answer(asked.answer_schema, text) if output is None else output
     except ValueError as error:
         raise InputError(str(error)) from None
     if output is not None and (problem := answer_problem(asked.answer_schema, output)):
         raise InputError(problem)
-    said = storable(text) if output is None else canonical(output)
+    said = text if output is None else canonical(output)
     return QuestionAnswered(
         question_id=asked.question_id, answer=said, output=value, by=by, step_id=asked.step_id
     )
