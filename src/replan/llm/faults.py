@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urljoin, urlsplit
 
+from replan.core.failures.faults import retry_after_secs
 from replan.core.failures.transport import status_passes
 from replan.errors import ModelUnavailable
 from replan.llm.completions import error_in
@@ -46,6 +48,8 @@ class EndpointError(ModelUnavailable):
         self.in_stream = False
         self.endless = False
         self.unasked = False
+        self.asks_for = retry_after
+        """Seconds that it has asked for, however much of that holds here."""
 
     @property
     def is_busy(self) -> bool:
@@ -127,8 +131,16 @@ def of_status(where: str, error: Any, *, quota: bool, key: str) -> EndpointError
         transient=transient,
         status=status,
         code=str(code) if isinstance(told, dict) and (code := told.get("code")) else None,
-        retry_after=error.retry_after,
+        retry_after=error.retry_after if error.retry_after is not None else _asked_in(error),
     )
+
+
+def _asked_in(error: Any) -> float | None:
+    """What its header asks for in a form that the library does not read, as decimals are."""
+    said = next(
+        (value for name, value in (error.headers or {}).items() if name.lower() == "retry-after"), None
+    )
+    return None if said is None else retry_after_secs(str(said), time.time())
 
 
 def _names_key(told: Any) -> bool:

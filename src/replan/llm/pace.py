@@ -45,6 +45,7 @@ class Pace:
     def __init__(self, limit: Limit | None = None) -> None:
         self.limit = limit or Limit()
         self.left_alone_until = 0.0
+        self._asked_until = 0.0
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, Gate] = WeakKeyDictionary()
         self._turns: deque[Turn] = deque()
 
@@ -60,11 +61,16 @@ class Pace:
         """It is meant for all, within bounds. `asked`: the provider has told one of us so; else it is our own guess."""
         self.left_alone_until = max(self.left_alone_until, _now() + for_all(secs))
         if asked:
+            self._asked_until = max(self._asked_until, _now() + secs)
             self.gate.is_left_alone(for_all(secs))
 
     def alone_for(self) -> float:
         """Seconds until it may be asked again; 0: it may."""
         return max(0.0, self.left_alone_until - _now())
+
+    def asked_for(self) -> float:
+        """Seconds for which the provider still wants to be left alone, by its own word: more than what holds for all, perhaps."""
+        return max(self.alone_for(), self._asked_until - _now())
 
     async def turn(self, tokens: int) -> Turn:
         """Wait until a request of about so many tokens may go out. The wait is none of the request's own time."""

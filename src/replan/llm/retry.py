@@ -35,6 +35,7 @@ def _too_long(
     """What the endpoint said, and how long it asks to be left alone if that is longer than may be waited. `left`: of a task's time."""
     if not isinstance(error, EndpointError) or error.retry_after is None:
         return error
+    wait = max(wait, error.asks_for or 0.0)
     when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(min(time.time() + wait, _LATEST)))
     if left is None:
         text = f"in {wait:.0f} s, and the time limit here is {in_digits(limit)} s"
@@ -58,8 +59,12 @@ def _unasked(why: str, secs: float | None) -> EndpointError:
     return held
 
 
-def _left_alone(name: str, secs: float) -> EndpointError:
-    return _unasked(f"{name} has asked to be left alone for {in_digits(math.ceil(secs))} s more", secs)
+def _left_alone(name: str, secs: float, pace: Pace) -> EndpointError:
+    """`secs`: as long as that holds for all. What is told is what the endpoint has said."""
+    asked = max(secs, pace.asked_for())
+    held = _unasked(f"{name} has asked to be left alone for {in_digits(math.ceil(asked))} s more", secs)
+    held.asks_for = asked
+    return held
 
 
 def _time_of(request: ModelRequest) -> float | None:
@@ -190,7 +195,7 @@ class RetryingModel:
                         busy = answered = False
                         try:
                             while (secs := waits.left()) > 0:
-                                last = last or _left_alone(self.name, secs)
+                                last = last or _left_alone(self.name, secs, pace)
                                 waits.check(secs, last)
                                 await self._wait_for(secs, request, last, waits)
                             attempt += 1
@@ -232,7 +237,7 @@ class RetryingModel:
     def _held(self, pace: Pace, waits: _Waits) -> EndpointError | None:
         """Why it may not be asked at once, if it may not."""
         if waits.left() > 0 and (secs := pace.alone_for()) > 0:
-            return _left_alone(self.name, secs)
+            return _left_alone(self.name, secs, pace)
         return None if pace.gate.is_free else _unasked(f"{self.name} has turned others away, and takes no more at once", None)  # fmt: skip
 
     async def _wait_for(

@@ -7,10 +7,11 @@ import math
 from collections.abc import Sequence
 
 import pytest
+from pydantic_ai.exceptions import ModelHTTPError
 
 from replan.errors import ModelUnavailable
 from replan.llm.fallback import FallbackModel
-from replan.llm.faults import EndpointError
+from replan.llm.faults import EndpointError, of_status
 from replan.llm.pace import Pace
 from replan.llm.retry import RetryingModel
 from replan.ports import Model, ModelReply, ModelRequest
@@ -130,3 +131,31 @@ def test_where_what_stands_in_is_broken_the_one_that_said_when_is_waited_for(fir
     (at,) = ended(FallbackModel(both if first else both[::-1]), [250])
     assert isinstance(at, float), at
     assert 70 <= at < 110
+
+
+@pytest.mark.parametrize("status", [429, 503, 529])
+def test_who_comes_later_is_told_what_the_endpoint_has_said_not_what_holds_for_all(status: int) -> None:
+    async def main() -> list[str]:
+        model = Away(900, status=status)
+        retrying = RetryingModel(model, timeout_secs=60)
+        said = []
+        for _ in range(2):
+            request = ModelRequest(
+                role="planning", instructions="Plan.", turns=(), schema_name="p", json_schema={}
+            )
+            with pytest.raises(ModelUnavailable) as caught:
+                await retrying.ask(request.model_copy(update={"watcher": Task(30)}))
+            said.append(str(caught.value))
+            await asyncio.sleep(10)
+        assert model.turned_away == 1, "within its time nobody else asks"
+        return said
+
+    first, second = virtual_time(main())
+    assert "asked again in 900 s" in first
+    assert "left alone for 890 s more; it asks to be asked again in 890 s" in second
+
+
+@pytest.mark.parametrize(("header", "secs"), [("2.5", 2.5), ("2", 2.0), ("soon", None)])
+def test_a_time_with_decimals_is_one(header: str, secs: float | None) -> None:
+    error = ModelHTTPError(503, "m", None, headers={"Retry-After": header})
+    assert of_status("it", error, quota=False, key="").retry_after == secs
