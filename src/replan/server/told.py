@@ -43,7 +43,9 @@ def stands(task: TaskView) -> bool:
 async def events_until_it_stands(
     here: Shared, caller: Caller, credentials: Credentials, task_id: str, after: int = 0
 ) -> AsyncIterator[list[JsonObject]]:
-    """The events after that one, some at a time; none: a sign of life is due. It ends also when the process does, and with the caller's key."""
+    """The events after that one, some at a time; none: a sign of life is due. It ends also when the process does; `NotSignedIn` once the caller is
+    known no more.
+    """
     caller = reader(caller)
     row = await here.use_cases.may_watch(caller, task_id)
     how = Showing(here.settings.response.mode, light=True)
@@ -60,6 +62,8 @@ async def events_until_it_stands(
             while not looked:
                 frames = await watcher.next()
                 if frames is None:
+                    if not here.leaving.now:
+                        await here.signed(credentials)  # says why
                     return
                 events: list[JsonObject] = [from_json(frame) for frame in frames]
                 heard = max([heard, *(event["seq"] for event in events)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from a2a import types as t
@@ -15,7 +15,7 @@ from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE, weight
 from replan.core.report.result import TaskResult
 from replan.core.state.task import ENDED
-from replan.run.access.callers import Caller, reader
+from replan.run.access.callers import Caller, need, reader
 from replan.run.access.requests import ApprovalAnswer, HintRequest, QuestionAnswer, SubmitRequest
 from replan.run.access.use_cases import MOST_WAIT_SECS
 from replan.run.access.views import TaskView, WaitingTask
@@ -39,9 +39,14 @@ class Who(NamedTuple):
     credentials: Credentials
 
     @property
-    def reads(self) -> Caller:
-        """Whoever may act on a task is shown what came of it."""
+    def acts(self) -> Caller:
+        """For what has to be known of a task to act on it; it is not shown by that."""
         return reader(self.caller)
+
+    @property
+    def begins(self) -> Who:
+        """Whoever begins a task may see what becomes of it."""
+        return self._replace(caller=reader(self.caller))
 
 
 class Handler:
@@ -56,7 +61,7 @@ class Handler:
     async def on_message_send(self, params: Any, context: Any) -> Any:
         who: Who = context.state[WHO]
         with m.as_a2a():
-            task_id, after = await self._taken(who, params)
+            who, task_id, after = await self._taken(who, params)
             if not params.configuration.return_immediately:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(MOST_WAIT_SECS):
@@ -64,12 +69,14 @@ class Handler:
                             self._here, who.caller, who.credentials, task_id, after
                         ):
                             pass
-            return await self._shown(who.reads, task_id, patient=True)
+            return await self._came_of(who, task_id)
 
     async def on_message_send_stream(self, params: Any, context: Any) -> AsyncIterator[Any]:
         who: Who = context.state[WHO]
         with m.as_a2a():
-            task_id, after = await self._taken(who, params)
+            if params.message.task_id:  # before anything is done that nothing could be told of
+                need(who.caller, "read")
+            who, task_id, after = await self._taken(who, params)
             async for update in self._updates(who, task_id, after):
                 yield update
 
@@ -114,7 +121,7 @@ class Handler:
                     self._here, who.caller, who.credentials, task.task_id, task.last_seq
                 ):
                     pass
-            return await self._shown(who.reads, task.task_id, patient=True)
+            return await self._came_of(who, task.task_id)
 
     # ── what there is none of ──
 
@@ -132,15 +139,15 @@ class Handler:
 
     # ── inside ──
 
-    async def _taken(self, who: Who, params: Any) -> tuple[str, int]:
-        """The task that a message is about, and after which event it goes on."""
+    async def _taken(self, who: Who, params: Any) -> tuple[Who, str, int]:
+        """The task that a message is about, and after which event it goes on; and what of it whoever has sent that may see."""
         message = params.message
         if message.role not in (Role.ROLE_USER, Role.ROLE_UNSPECIFIED):
             raise t.InvalidParamsError(message="message.role: whoever hands in a task or answers is the user")
         text, data = m.text_and_data(message)
         options = options_of(params)
         if message.task_id:
-            return await self._said(who, message.task_id, text, data, options)
+            return who, *await self._said(who, message.task_id, text, data, options)
         given: dict[str, Any] = {
             "task_description": text,
             "context": {"session_id": message.context_id or message.message_id},
@@ -154,13 +161,14 @@ class Handler:
             raise t.InvalidParamsError(message="message.parts: there is no text, which is the task")
         request = _read(SubmitRequest, given, "metadata")
         key = f"a2a:{message.message_id}"[:200]
-        return (await self._cases.submit(who.caller, request, idempotency_key=key)).task_id, 0
+        made = await self._cases.submit(who.caller, request, idempotency_key=key)
+        return who.begins, made.task_id, 0
 
     async def _said(
         self, who: Who, task_id: str, text: str, data: dict[str, Any], options: Any
     ) -> tuple[str, int]:
         """An answer to what the task waits for; a hint where it works."""
-        task = await self._cases.task(who.reads, task_id)
+        task = await self._cases.task(who.acts, task_id)
         if options:
             raise t.InvalidParamsError(
                 message="metadata.options: these are chosen with a new task; an answer or a hint has none"
@@ -169,7 +177,7 @@ class Handler:
             raise t.UnsupportedOperationError(
                 message="the task has ended: begin another one, with its id in referenceTaskIds"
             )
-        waiting = await self._cases.waits(who.reads, task.task_id)
+        waiting = await self._cases.waits(who.acts, task.task_id)
         if not waiting:
             await self._cases.hint(who.caller, task.task_id, _read(HintRequest, {"text": text}, "parts"))
             return task.task_id, task.last_seq
@@ -188,8 +196,8 @@ class Handler:
         return task.task_id, task.last_seq
 
     async def _updates(self, who: Who, task_id: str, after: int) -> AsyncIterator[Any]:
-        first = await self._cases.task(who.reads, task_id)
-        yield await self._shown(who.reads, task_id, patient=True)
+        first = await self._cases.task(who.caller, task_id)
+        yield await self._shown(who.caller, task_id, patient=True)
         if stands(first) and first.last_seq <= after:
             return
         context_id, story = _context(first), Story()
@@ -199,12 +207,18 @@ class Handler:
                     message = m.said(task_id, context_id, str(event["seq"]), m.part_of(told[2]))
                     status = m.status_of(m.WORKING, event["ts"], message)
                     yield TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=status)
-        last = await self._shown(who.reads, task_id, patient=True)
+        last = await self._shown(who.caller, task_id, patient=True)
         for artifact in last.artifacts:
             yield TaskArtifactUpdateEvent(
                 task_id=task_id, context_id=context_id, artifact=artifact, last_chunk=True
             )
         yield TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=last.status)
+
+    async def _came_of(self, who: Who, task_id: str) -> Any:
+        """The task that was acted on. Who may not read hears how it stands, as with every act over HTTP, and of no result."""
+        if who.caller.may("read"):
+            return await self._shown(who.caller, task_id, patient=True)
+        return _as_task(await self._cases.task(who.acts, task_id))
 
     async def _shown(
         self, caller: Caller, task_id: str, *, results: bool = True, patient: bool = False
@@ -214,9 +228,6 @@ class Handler:
         """
         task = await self._cases.task(caller, task_id)
         context_id = _context(task)
-        request = m.said(
-            task.task_id, context_id, "request", m.part_of(task.description), role=Role.ROLE_USER
-        )
         message, artifacts = None, []
         if task.status in ENDED and (results or task.status != "succeeded"):
             with self._here.turns.turn(caller, patient=patient) as turn:
@@ -227,13 +238,19 @@ class Handler:
                     message = m.said(task.task_id, context_id, "reason", m.part_of(result.reason))
         elif task.status not in ENDED and (waiting := await self._cases.waits(caller, task.task_id)):
             message = m.said(task.task_id, context_id, f"asked:{task.last_seq}", *m.asked_of(waiting))
-        return Task(
-            id=task.task_id,
-            context_id=context_id,
-            status=m.status_of(m.state_of(task, waits=stands(task)), task.updated, message),
-            artifacts=artifacts,
-            history=[request],
-        )
+        return _as_task(task, message, artifacts)
+
+
+def _as_task(task: TaskView, message: Any = None, artifacts: Sequence[Any] = ()) -> Any:
+    context_id = _context(task)
+    request = m.said(task.task_id, context_id, "request", m.part_of(task.description), role=Role.ROLE_USER)
+    return Task(
+        id=task.task_id,
+        context_id=context_id,
+        status=m.status_of(m.state_of(task, waits=stands(task)), task.updated, message),
+        artifacts=artifacts,
+        history=[request],
+    )
 
 
 async def _artifact(result: TaskResult[Any]) -> Any:

@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from starlette.responses import Response, StreamingResponse
 
 from replan.core.state.task import ENDED
-from replan.errors import InputError, TooMany
-from replan.run.access.callers import reader
+from replan.errors import InputError, NotSignedIn, TooMany
+from replan.run.access.callers import need, reader
 from replan.run.access.requests import SubmitRequest
 from replan.server.ag_ui.answers import answered, read
 from replan.server.ag_ui.story import Story
@@ -36,6 +36,7 @@ async def run(call: Call, body: dict[str, Any]) -> Response:
     """Begin a task, or answer one and go on with it; its events until it stands still. The same `runId` is the same run."""
     asked = read(RunAgentInput, body, "the run")
     if asked.resume:
+        need(call.caller, "read")  # before anything is done that nothing could be told of
         task_id, after = await answered(call, asked.resume)
     else:
         request = _request_of(asked)
@@ -57,14 +58,18 @@ async def _told(call: Call, story: Story, task_id: str, after: int) -> AsyncIter
     for one in story.begins(await cases.task(caller, task_id)):
         yield sse(one)
     plan: Any = None
-    async for events in events_until_it_stands(call.shared, caller, credentials_of(call), task_id, after):
-        parts: list[bytes] = []
-        for event in events:
-            parts += map(sse, story.after(event))
-            if (brought := story.plan_of(event)) is not None:
-                plan = brought
-                parts.append(sse(story.state(await cases.task(caller, task_id), plan)))
-        yield b"".join(parts) or BEAT
+    try:
+        async for events in events_until_it_stands(call.shared, caller, credentials_of(call), task_id, after):
+            parts: list[bytes] = []
+            for event in events:
+                parts += map(sse, story.after(event))
+                if (brought := story.plan_of(event)) is not None:
+                    plan = brought
+                    parts.append(sse(story.state(await cases.task(caller, task_id), plan)))
+            yield b"".join(parts) or BEAT
+    except NotSignedIn as error:  # the key was revoked, or the token is over
+        yield b"".join(map(sse, story.breaks_off(str(error), "not-signed-in")))
+        return
     task = await cases.task(caller, task_id)
     state = story.state(task, plan)
     if task.status in ENDED:

@@ -23,6 +23,7 @@ from replan.server.auth.credentials import Credentials
 from replan.server.http.calls import body_of
 from replan.server.http.problems import Refused
 from replan.server.mcp.messages import Outcome
+from replan.server.mcp.requests import UnderWay
 from replan.server.mcp.server import Context, Tools
 from replan.server.mcp.sessions import IDLE_SECS, MOST_EACH, Sessions
 from replan.server.problems import LEAVING, Problem
@@ -54,6 +55,7 @@ class Mounted:
         self._idle.set()
         self._tools = Tools(here, self._caller_of, self._while_known, for_people=for_people)
         self._sessions = Sessions(time.monotonic, min(MOST_EACH, here.holding.most_of_a_key))
+        self._under_way = UnderWay()
         self._manager = StreamableHTTPSessionManager(
             self._tools.server(version("replan")),
             max_sessions=MOST_SESSIONS,
@@ -112,8 +114,9 @@ class Mounted:
         peer = scope.get("client")
         credentials = Credentials.of(scope["headers"], peer[0] if peer else "")
         caller = await self._here.signed(credentials)
+        body = b""
         if scope["method"] == "POST":  # before a session is opened for it
-            receive = await self._whole(scope, receive, caller)
+            receive, body = await self._whole(scope, receive, caller)
         # A session belongs to whoever has opened it.
         owner = AccessToken(
             token="", client_id=f"{caller.tenant}\n{caller.who}", scopes=[], subject=caller.who
@@ -140,7 +143,10 @@ class Mounted:
             await send(message)
 
         scope = {**scope, _CREDENTIALS: credentials, "user": AuthenticatedUser(owner)}
-        with opens, self._here.holding.place(caller):
+        asked = self._under_way.of(known, body) if known and body else None
+        if asked is not None and asked.taken:
+            return await asked.refusal()(scope, receive, send)
+        with opens, self._here.holding.place(caller), asked or contextlib.nullcontext():
             handling = self._manager.handle_request(scope, receive, sending)
             if scope["method"] != "GET":
                 return await handling
@@ -151,15 +157,15 @@ class Mounted:
                     raise
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _whole(self, scope: Scope, receive: Receive, caller: Caller) -> Receive:
-        """What gives the request again, once its body has come."""
+    async def _whole(self, scope: Scope, receive: Receive, caller: Caller) -> tuple[Receive, bytes]:
+        """What gives the request again, once its body has come; and that."""
         body = await body_of(Request(scope, receive), self._here, caller)
         waiting: list[MutableMapping[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def again() -> MutableMapping[str, Any]:
             return waiting.pop() if waiting else await receive()
 
-        return again
+        return again, body
 
     async def _while_known(self, ctx: Context, doing: Coroutine[Any, Any, Outcome]) -> Outcome:
         credentials: Credentials = ctx.request.scope[_CREDENTIALS]  # type: ignore[union-attr]

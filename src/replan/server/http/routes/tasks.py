@@ -70,7 +70,7 @@ async def tasks(
     call: Call,
     status: p.Statuses = [],  # noqa: B006 -- of the document
     session_id: Annotated[
-        str | None, Query(max_length=200, description="Only tasks of this session.")
+        str | None, Query(min_length=1, max_length=200, description="Only tasks of this session.")
     ] = None,
     tenant: Annotated[
         str | None, Query(max_length=64, description="Of another tenant, for whoever sees those of all.")
