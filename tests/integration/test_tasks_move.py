@@ -301,6 +301,26 @@ async def test_a_fork_goes_with_the_history_that_it_rests_on(
         await store.release(claim)
 
 
+async def test_a_family_that_has_made_calls_since_its_fork_is_moved_with_them(tmp_path: Path) -> None:
+    """What was made of like calls is known there, too: none of it is done again."""
+    mine = [step("a", "send", text="Ann")]
+    async with opened(tmp_path / "from.db") as replan:
+        await replan.run("send", task_id="t", plan={"steps": mine})
+        fork = await replan.fork("t", plan={"steps": [*mine, step("b", "send", text="Bob")]})
+        assert (await replan.wait(fork)).status == "succeeded"
+        data = await file_of(replan, "t", fork)
+        owned = (await replan.service.parts.store.who_has("t", [_like(data)]))[_like(data)]
+    async with opened(tmp_path / "to.db") as replan:
+        await replan.import_tasks(pieces(data))
+        assert await replan.service.parts.store.who_has("t", [_like(data)]) == {_like(data): owned}
+
+
+def _like(data: bytes) -> str:
+    """What the family knows a call and all that are like it by."""
+    manifest = json.loads(dict(files_in(data))["manifest.json"])
+    return next(key for one in manifest["tasks"] for key, *_ in one.get("taken", ()) if key.endswith(".like"))
+
+
 async def test_of_a_family_that_goes_on_no_part_is_given_away(tmp_path: Path) -> None:
     async with opened(tmp_path / "log.db", approval="all", interactive=True) as replan:
         store = replan.service.parts.store

@@ -35,6 +35,11 @@ class Had:
 
     @property
     def ended(self) -> float:
+        return self.call.took
+
+    @property
+    def known_at(self) -> float:
+        """When it was over for whoever has had it: a plan made before does not mean one beyond it."""
         return self.call.ended if self.call.ended is not None else self.call.started
 
     @property

@@ -105,7 +105,7 @@ class Family:
 
     def numbers_before(self, base: str, at: float) -> set[int]:
         """Which of the like calls others had made by then."""
-        made = (one for one in self._foreign.bases.get(base, ()) if one.ended <= at)
+        made = (one for one in self._foreign.bases.get(base, ()) if one.known_at <= at)
         return {int(one.call.key.rpartition(".")[2]) for one in made}
 
     def by_others(self) -> list[Had]:

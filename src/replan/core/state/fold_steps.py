@@ -219,8 +219,9 @@ def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
     if event.record:
         state.records[event.call_key] = event.record
     if event.happened:
-        if event.at is not None:  # what was done about it since came after it
-            call.ended = event.at
+        # what was done about it since came after it: that nobody knew of it was seen later, perhaps much later
+        call.had_at = event.at if event.at is not None else call.started
+        call.ended = max(call.ended or 0.0, call.had_at)
         _succeeded(state, call, _output_of(state, event))
         call.settled = state.any_settled = True
         call.refused = event.refused

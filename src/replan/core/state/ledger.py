@@ -314,7 +314,7 @@ class Ledger:
     def enter(self, call: CallState, output: Output, round: int = 0) -> None:
         """The call has succeeded."""
         self.entries[call.key] = LedgerEntry(
-            output, call.effect, call.effects_before, round, call.ended or call.started, self.waits,
+            output, call.effect, call.effects_before, round, call.took, self.waits,
             call.parameters,
         )  # fmt: skip
         base = call.key[:-2]

@@ -75,6 +75,8 @@ class CallState:
     """Recovery has put it in place of what the plan has."""
     settled: bool = False
     """Its answer was lost, and it was found out afterwards that it has succeeded."""
+    had_at: float | None = None
+    """When it took effect, where that is not its end: its end is then when it was given up, or found out about."""
     refused: str = ""
     """Why that does not stand for its step, which is yet to fail of it."""
     of_task: str = ""
@@ -83,6 +85,13 @@ class CallState:
     """The key that it has there, where that is another one."""
     keys_in: str = ""
     """The memory of keys that its first try that may have taken effect has relied on; empty: none."""
+
+    @property
+    def took(self) -> float:
+        """When it took effect, as far as that is known."""
+        if self.had_at is not None:
+            return self.had_at
+        return self.ended if self.ended is not None else self.started
 
     @property
     def effect_key(self) -> str:

@@ -19,7 +19,16 @@ from replan.core.state.task import LIKE, Output, State
 from replan.core.types import CallKey, JsonObject, StepId, ToolSpec
 from replan.errors import TaskNotFound
 from replan.run.family.logs import logs_of
-from replan.run.family.relatives import FIRST_LOOK_SECS, LAST_LOOK_SECS, Theirs, driven, theirs, try_of, waits
+from replan.run.family.relatives import (
+    FIRST_LOOK_SECS,
+    LAST_LOOK_SECS,
+    Theirs,
+    driven,
+    taken_over,
+    theirs,
+    try_of,
+    waits,
+)
 from replan.run.session.context import Run
 
 
@@ -42,22 +51,46 @@ class Asked(NamedTuple):
     """Nobody knows whether that one has had it."""
 
 
+class Again(NamedTuple):
+    """Another task has made this very call, and nobody knows whether it took effect; the tool tells by the key whether it has: it may be made here."""
+
+    reason: str
+
+
 class Spent(NamedTuple):
     """Another task has made this very call, which stands for another one here: this one is made as a further one."""
 
     found: Theirs
 
 
-async def of_family(run: Run, call: Wanted) -> Theirs | Asked | Spent | None:
+async def of_family(run: Run, call: Wanted) -> Theirs | Asked | Again | Spent | None:
     """What others have had that stands for this call, or is in its way; None: it may be made."""
     logs = logs_of(run)
     found = await theirs(run, call.key)
+    if found is not None and found.became == "in doubt" and await _tells_by_its_key(run, call, found):
+        reason = found.told_in_doubt
+        other = await _of_others(run, call)
+        if other is not None or not await taken_over(run, call.key, found):
+            return other or await of_family(run, call)
+        return Again(reason)
     if found is None or found.became != "done":
         return found or await _of_others(run, call)
     effect = found.of_call or call.key
     if run.state.has_had(effect) or logs.claims.setdefault(effect, call.key) != call.key:
         return await _of_others(run, call) or Spent(found)
     return found
+
+
+async def _tells_by_its_key(run: Run, call: Wanted, found: Theirs) -> bool:
+    """True if the tool would not do once more what that task may have done: it knows the key that the call was made with there."""
+    if not call.tool.honours_key:
+        return False
+    try:
+        _, state = await driven(run, found.task_id)
+    except TaskNotFound:
+        return not call.tool.keys_in
+    made = state.latest_try(call.key)
+    return made is not None and made.keys_in == call.tool.keys_in
 
 
 async def further_key(run: Run, call: Wanted) -> CallKey:
@@ -132,7 +165,7 @@ async def _found(
     for one in alike(family, tool, parameters, key, call.step_id, claimed):
         if not (one.is_sure or one.failed is not None):
             doubts.append(one)
-        elif meant is None or changed or one.had.ended > meant:
+        elif meant is None or changed or one.had.known_at > meant:
             return one
     return await _in_doubt(run, call.key, doubts) if doubts else None
 

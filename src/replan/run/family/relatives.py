@@ -49,6 +49,10 @@ class Theirs(NamedTuple):
     def named(self) -> str:
         return f"task {self.task_id!r}" if self.task_id else "a task that was deleted since"
 
+    @property
+    def told_in_doubt(self) -> str:
+        return f"{self.named} has made this very call, and nobody knows whether it took effect"
+
 
 async def enter(run: Run) -> None:
     """A fork is driven: what the first of its family had under way, or has made before it knew of any fork, is that one's."""
@@ -105,6 +109,15 @@ async def theirs(run: Run, key: str, *, mended: bool = True) -> Theirs | None:
             return found._replace(of_try=try_of(taken))
         taken = await store.take(run.claim, key)
     return None
+
+
+async def taken_over(run: Run, key: str, found: Theirs) -> bool:
+    """Take the call over from whoever has it; False if that one has tried it once more since."""
+    store = run.parts.store
+    taken = await store.take(run.claim, key)
+    if taken.task_id != run.task_id and try_of(taken) == found.of_try:
+        taken = await store.take(run.claim, key, over=taken)
+    return taken.task_id == run.task_id
 
 
 def try_of(taken: Taken) -> str:
@@ -165,7 +178,7 @@ async def _look(run: Run, task_id: str, key: str, *, mended: bool = False) -> Th
     done = state.took_effect.get(key)
     if done is None:
         return Theirs(task_id, became)
-    return Theirs(task_id, became, done.output, of_call=done.of_call, at=done.ended)
+    return Theirs(task_id, became, done.output, of_call=done.of_call, at=done.took)
 
 
 def _said_of(state: State, key: str) -> QuestionAnswered | None:
@@ -209,7 +222,7 @@ async def refusal(run: Run, step_id: StepId, slot: Slot, key: CallKey, found: Th
     _, number = split_key(key)
     if is_meant_again(step.step, slot.action_id) and number not in ledger.elsewhere.get(base, ()):
         meant = run.state.meant_at(step.meant)
-        if made.ended <= meant:
+        if made.known_at <= meant:
             ledger.elsewhere = {**ledger.elsewhere, base: family.numbers_before(base, meant)}
             return Beyond(f"{found.named} has made this very call, and the plan means it once more")
     return family.why_not(step, key, made)

@@ -58,7 +58,7 @@ async def _found(run: Run, call: CallState) -> relatives.Theirs | None:
             OutcomeUnknown(
                 call_key=call.key, step_id=call.step_id, action_id=call.slot.action_id, index=call.slot.item,
                 attempt=call.attempt, tool_id=call.tool_id, of_try=found.of_try,
-                reason=f"{found.named} has made this very call, and nobody knows whether it took effect",
+                reason=found.told_in_doubt,
             )
         )  # fmt: skip
     return None

@@ -21,7 +21,8 @@ VERSION = 1
 MOST_TIME = 253_370_764_800.0
 """Unix seconds at the beginning of the year 9999: later is no time that a calendar has."""
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-_Key = Annotated[str, Field(pattern="^[0-9a-f.]{1,100}$")]
+_Key = Annotated[str, Field(pattern=r"^[0-9a-f.]{1,100}(\.like)?$")]
+"""Of a call, or what a family knows all calls by that nothing tells apart."""
 _Size = Annotated[int, Field(ge=0, le=2**40)]
 LOG = re.compile(r"tasks/([1-9][0-9]{0,5})/log-([1-9][0-9]{0,5})\.jsonl")
 ARTIFACT = re.compile(r"artifacts/([0-9a-f]{64})")

@@ -60,10 +60,10 @@ class Attempts(Late, Elsewhere, Outputs):
                 lands = has_to_land(call, run.state)
                 if lands and not run.has_landed(batch):
                     await run.durable(batch)
-                elsewhere = None
+                elsewhere, doubted = None, bool(call.doubt)
                 if call.tool.effect == "once" and (run.unheard or _is_to_look(run.state)):
                     elsewhere = await self._elsewhere(call)
-                if elsewhere is None and run.state.kin and call.tool.effect != "reads" and not call.doubt:
+                if elsewhere is None and run.state.kin and call.tool.effect != "reads" and not doubted:
                     elsewhere = await self._after_nothing(call)
                 if lands and elsewhere is None:
                     await run.still_ours(batch)

@@ -51,6 +51,9 @@ class Elsewhere(Beginning):
         if found is None:
             return None
         call.plain = False
+        if isinstance(found, alike.Again):
+            call.doubt = call.doubt or found.reason
+            return None
         if isinstance(found, alike.Spent):
             text = f"{found.found.named} has made this very call, and it stands for another one here"
             fault = Fault(category="decomposition_error", kind="repeated", message=text)
@@ -65,7 +68,7 @@ class Elsewhere(Beginning):
             run.record(CallFailed(**call.labels(), error=fault))
             return fault
         if found.became != "done":
-            reason = f"{found.named} has made this very call, and nobody knows whether it took effect"
+            reason = found.told_in_doubt
             fault = Fault(category="external_error", kind="crashed", message=reason, happened="unknown")
             run.record(CallFailed(**call.labels(), error=fault))
             run.record(OutcomeUnknown(**call.labels(), reason=reason, of_try=found.of_try))
