@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import islice
 
+from replan.core.calls.site import items_in_words
 from replan.core.ids import canonical
 from replan.core.report.explain import attempts_made, call_words, few, find_out, step_words
-from replan.core.state.task import CallState, State
+from replan.core.state.task import CallState, State, StepState
 from replan.core.types import Failure
 from replan.core.words import beginning, one_line
 
@@ -80,7 +81,10 @@ def _undone(state: State) -> tuple[str, ...]:
     doubted = {call.step_id for call in state.in_doubt.values()}
     found = []
     for step in state.steps.values():
-        if step.status == "succeeded" or step.step.step_id in doubted:
+        if step.status == "succeeded":
+            continue
+        if step.step.step_id in doubted:
+            found += _beside_a_doubt(step)
             continue
         if step.skip is not None:
             why = step.skip.reason
@@ -90,6 +94,18 @@ def _undone(state: State) -> tuple[str, ...]:
             why = "not started"
         found.append(f"{step_words(step)}: {beginning(one_line(why))}")
     return tuple(found[:_MOST])
+
+
+def _beside_a_doubt(step: StepState) -> list[str]:
+    """Of a step with a call in doubt its other calls that are known not to have happened."""
+    found = [
+        f"{_of(call)}: {beginning(one_line(call.fault.message))}"
+        for call in step.calls.values()
+        if call.status == "failed" and call.fault is not None and call.fault.happened == "no"
+    ]
+    if step.items is not None and (left := set(range(step.items)) - {slot.item for slot in step.calls}):
+        found.append(f"{step_words(step)}: {items_in_words(sorted(left))} not started")
+    return found
 
 
 def _of(call: CallState) -> str:
