@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from replan.core.kinds.read_workflow import read_workflow
+from replan.core.kinds.written import Faulty
 from replan.core.limits.policy import PlanLimits
 from replan.core.plan.check import Toolbox, check_plan
 from replan.core.types import Action, JsonObject, Plan, Step, ToolSpec
@@ -208,3 +210,28 @@ def test_the_same_in_expressions_lists_and_waits() -> None:
     assert "it has: customer, cents" in violations(when)[0]
     assert "it has: customer, cents" in violations(waits("output[?cent > `5`]", "bills"))[0]
     assert violations(waits("output[?cents > `5`]", "bills")) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "right"),
+    [
+        (
+            {"parameters": {"x": "${r.output[?c == slots.who]}"}},
+            {"parameters": {"x": "${r.output[?c == 'x']}", "y": "${slots.who}"}},
+        ),
+        (
+            {"parameters": {"x": "${r.output[?c == '${slots.who}']}"}},
+            {"parameters": {"x": "${r.output[*].slots.who}", "y": "${slots.who}"}},
+        ),
+        ({"when": "r.output[?c == slots.who]"}, {"when": "r.output[?c == ${slots.who}]"}),
+    ],
+)
+def test_a_slot_is_filled_into_no_path(fields: JsonObject, right: JsonObject) -> None:
+    def read(more: JsonObject) -> None:
+        first = {"step_id": "r", "tool": "open", "parameters": {"about": "${slots.who}"}}
+        steps = [first, {"step_id": "x", "tool": "open", "parameters": {}} | more]
+        read_workflow({"id": "w", "description": "Looks at it.", "slots": {"who": TEXT}, "steps": steps}, "d")
+
+    with pytest.raises(Faulty, match="a slot stands in values"):
+        read(fields)
+    read(right)

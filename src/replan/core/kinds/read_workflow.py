@@ -27,8 +27,9 @@ from replan.core.limits.policy import PlanLimits
 from replan.core.plan.check import Toolbox, check_plan
 from replan.core.plan.fields import ACTION_FIELDS, STEP_FIELDS
 from replan.core.plan.read import read_plan
-from replan.core.references.paths import static_steps
-from replan.core.references.refs import ID, references
+from replan.core.references.paths import check_path, static_steps
+from replan.core.references.refs import ID, is_plain, references
+from replan.core.references.scopes import At, Chain, Lacking, findings
 from replan.core.secrets import may_say_secret
 from replan.core.types import JsonObject, ToolSpec
 from replan.core.words import kind_of
@@ -224,10 +225,30 @@ def _of_plan(steps: list[JsonObject], slots: Mapping[str, JsonObject]) -> Iterat
     def anything(name: str) -> ToolSpec:
         return ToolSpec(id=name, parameters={"type": "object"}, effect="reads")
 
+    for step in steps:
+        yield from (
+            Fault(("steps", places[str(step["step_id"])]), text) for text in _inside_paths(step, slots)
+        )
     names = [ref.path for ref in references(steps) if ref.head == "metadata" and ref.path]
     given = {str(path[0]): "text" for name in names if (path := static_steps(name))}
     checked = check_plan(draft, Toolbox(anything, lambda name: []), metadata=given, limits=PlanLimits())
     yield from (Fault(_place_of(text, places), text) for text in checked.violations)
+
+
+def _inside_paths(step: JsonObject, slots: Mapping[str, JsonObject]) -> Iterator[str]:
+    """The slots that a filter or a projection names, where nothing fills them in."""
+
+    def meant(chain: Chain) -> str:
+        return "a slot" if chain[0] == SLOTS and len(chain) > 1 and chain[1] in (*slots, "output") else ""
+
+    paths = {ref.raw: ref.path for ref in references(step) if ref.path and not ref.problem}
+    when = step.get("when")
+    if isinstance(when, str) and is_plain(when) and not check_path(when):
+        paths[when] = when
+    for raw, path in paths.items():
+        for one in findings(path, At(None), meant)[0]:
+            if not isinstance(one, Lacking):
+                yield f"{raw}: {one.say()}; a slot stands in values, and in `when` in braces, and in no path of a reference"
 
 
 def _place_of(text: str, places: Mapping[str, int]) -> Place:

@@ -341,6 +341,8 @@ def _inside_condition(draft: Draft, step: Step, when: str) -> Iterator[str]:
         if names[-1] not in ("output", "outputs") or len(names) not in (2, 3):
             return None
         head = ".".join(names[:-1])
+        if head in draft.actions:
+            return None  # said of the name
         return draft.produced(Reference(head, head, None, ""))
 
     found, _ = findings(when, Outputs(given), names_meant(draft, step))
