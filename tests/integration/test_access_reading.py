@@ -174,6 +174,14 @@ async def test_a_preview_that_is_planned_says_what_the_models_cost(
             assert seen.estimated_cost_usd > seen.usage.cost_usd > 0
 
 
+async def test_a_preview_whose_limits_allow_no_planning_says_so_and_blames_no_model(tmp_path: Path) -> None:
+    model = ScriptedModel({"execution_plan": PLAIN, "evaluation": verdict()})
+    async with world(tmp_path / "log.db", model=model) as there:
+        options = r.SubmitOptions(max_tokens=1)
+        with pytest.raises(InputError, match=r"max_tokens.*allows no planning"):
+            await there.cases.preview(LOCAL, r.SubmitRequest(task_description="look at it", options=options))
+
+
 async def test_a_preview_counts_the_questions_of_steps(tmp_path: Path) -> None:
     asks = step(
         "a", "model", for_each='["x", "y", "z"]', parameters={"instruction": "Sort it.", "input": "${item}"}

@@ -103,3 +103,25 @@ async def test_of_mcp_requests_with_one_id_the_later_is_refused_and_begins_nothi
         assert len(await here.replan.tasks()) == 1
         again = rpc("tools/call", 1, name="list_tasks", arguments={})
         assert '"result"' in (await http.post("/mcp", json=again, headers=session)).text
+
+
+async def test_a_run_whose_key_is_revoked_says_so(tmp_path: Path) -> None:
+    tools = source()
+    async with (
+        service_here(tmp_path, tools=[tools], auth="keys", ag_ui=True) as here,
+        httpx2.AsyncClient(base_url=here.url, timeout=30.0, trust_env=False) as http,
+    ):
+        caller = await key_of(here, "run", "read")
+        assert (await http.get("/api/v1/tasks", params={"session_id": ""}, headers=caller)).status_code == 422
+        words = {"id": "1", "role": "user", "content": "do it"}
+        asked = run_of(messages=[words], forwardedProps=plan(step("h", "hold")))
+        run = asyncio.create_task(http.post("/ag-ui", json=asked, headers=caller))
+        await tools.entered.wait()
+        store = here.replan.service.parts.store
+        assert isinstance(store, HasKeys)
+        (key,) = await store.keys().list_keys()
+        await store.keys().revoke_key(key.key_id, 2.0)
+        told = (await run).text
+        tools.let_go.set()
+    assert "not-signed-in" in told
+    assert "about to end" not in told

@@ -12,7 +12,7 @@ from replan.core.plain_calls import Recorded
 from replan.core.report.explain_recovery import no_plan
 from replan.core.state.task import State
 from replan.core.types import Usage
-from replan.errors import ModelError, PlanInvalid
+from replan.errors import InputError, PlanInvalid
 from replan.ports import Appended, Claim, NewArtifact, Redaction, Store
 from replan.run.following.reading import read_previous
 from replan.run.rounds import stages
@@ -48,7 +48,7 @@ class _NoLog:
 async def plan_unstored(
     submitted: TaskSubmitted, parts: Parts, spent: Callable[[Usage], None] | None = None
 ) -> State:
-    """A task with the plan that it would get. Raises `PlanInvalid` and `ModelError` as planning does.
+    """A task with the plan that it would get. Raises `PlanInvalid` and `ModelError` as planning does, `InputError` where its limits allow none.
 
     `spent` is told what it has cost, whatever has come of it.
     """
@@ -58,7 +58,7 @@ async def plan_unstored(
             await stages.choose_tools(run)
         await stages.plan(run)
     except BudgetReached as stop:
-        raise ModelError(f"the budget {stop.limit.words} allows no planning") from None
+        raise InputError(f"the budget {stop.limit.words} allows no planning: allow more") from None
     finally:
         if spent is not None:
             spent(run.state.usage)
