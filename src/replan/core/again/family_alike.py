@@ -61,8 +61,8 @@ class Alike(NamedTuple):
             return False  # what the log does not tell may be anything
         return unique_text(plain, call.parameters) == unique_text(plain, parameters)
 
-    def told(self, tool: ToolSpec) -> str:
-        """Asks what is meant by a call of this tool."""
+    def told(self, tool: ToolSpec, *, in_all: bool = False) -> str:
+        """Asks what is meant by a call of this tool. `in_all`: it is one of several that say `repeat`."""
         had, failed = self.had, self.failed
         shown = f"{had.call.tool_id!r} ({beginning(text_of(had.call.parameters), _SHOWN)})"
         if failed is None:
@@ -75,6 +75,12 @@ class Alike(NamedTuple):
             )
         by_name = failed is None or failed.tool_id != tool.id or tool.unique_by
         why = f", and {same_as(tool, failed or had.call)}" if by_name else ""
+        if in_all:
+            return (
+                f"{what}{why}. Several like calls that say `repeat` are the effect that often in all, what others have done included: leave this "
+                "one out if that is what is wanted, or plan it anew with `repeat: true`, by itself and with its `repeat_reason`, if it is wanted "
+                "beyond that"
+            )
         return (
             f"{what}{why}: leave it out if that is the effect that is wanted, write it as it was made to go "
             "on with it, or set `repeat: true`, with its `repeat_reason`, if it is wanted once more"

@@ -38,12 +38,22 @@ class Marked:
 
 
 def is_one_of_several(
-    step: StepState, slot: Slot, base: str, parameters: JsonObject, state: State, tools: Tools, loaded: Loaded
+    step: StepState,
+    slot: Slot,
+    base: str,
+    parameters: JsonObject,
+    state: State,
+    tools: Tools,
+    loaded: Loaded,
+    *,
+    left_out: bool = False,
 ) -> bool:
-    """True if the plan that brought the step marks this call elsewhere too, or another one by the same mark."""
+    """True if the plan that brought the step marks this call elsewhere too, or another one by the same mark. `left_out`: also where a later plan
+    has left that out."""
     mine: list[Marked] = []
     others: list[Marked] = []
-    for one in state.steps.values():
+    steps = state.every_step() if left_out else state.steps.values()
+    for one in steps:
         for action in actions_of(one.step) if one.born == step.born else ():
             if is_meant_again(one.step, action):
                 by_this_mark = one is step and (step.step.repeat or action == slot.action_id)

@@ -7,7 +7,7 @@ have had. So two that are about to have one at once do not miss each other, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from replan.core.again.family_alike import Alike, Mending, alike, mending, name_of_all, under_way
@@ -41,6 +41,9 @@ class Wanted(NamedTuple):
     parameters: JsonObject
     """As the log would have them."""
     key: CallKey
+    several: Callable[[], bool] = lambda: False
+    """Whether the plan that brought it marks more such calls with `repeat`, as it has to: they are the effect that often in all. One that is marked
+    alone is one more."""
 
 
 class Asked(NamedTuple):
@@ -114,9 +117,12 @@ async def _of_others(run: Run, call: Wanted) -> Theirs | Asked | None:
     found = await _found(run, call, call.tool, call.parameters, call.key, changed=planned is not None)
     if not isinstance(found, Alike):
         return found
-    if not found.answers(call.tool, call.parameters):
-        return Asked(found.told(call.tool), not found.counts)
     logs = logs_of(run)
+    if not found.answers(call.tool, call.parameters):
+        in_all = _is_meant(run, call) and call.several()
+        if in_all:
+            logs.spoken_for[found.key] = step.born, (call.step_id, call.slot)
+        return Asked(found.told(call.tool, in_all=in_all), not found.counts)
     # before anything is waited for: a like call beside this one has another, or is made
     logs.claims[found.key] = call.key
     family = await logs.all(run.parts.tools.resolve)
@@ -159,15 +165,24 @@ async def _found(
         return gone
     logs, step = logs_of(run), run.state.steps[call.step_id]
     family = await logs.all(run.parts.tools.resolve)
-    meant = run.state.meant_at(step.meant) if is_meant_again(step.step, call.slot.action_id) else None
+    meant = run.state.meant_at(step.meant) if _is_meant(run, call) and not call.several() else None
     doubts: list[Alike] = []
+    place = call.step_id, call.slot
     claimed = {effect for effect, by in logs.claims.items() if by != call.key}
+    # nor what another one that this plan has marked beside it was not made for
+    claimed |= {
+        effect for effect, (born, other) in logs.spoken_for.items() if born == step.born and other != place
+    }
     for one in alike(family, tool, parameters, key, call.step_id, claimed):
         if not (one.is_sure or one.failed is not None):
             doubts.append(one)
         elif meant is None or changed or one.had.known_at > meant:
             return one
     return await _in_doubt(run, call.key, doubts) if doubts else None
+
+
+def _is_meant(run: Run, call: Wanted) -> bool:
+    return is_meant_again(run.state.steps[call.step_id].step, call.slot.action_id)
 
 
 async def _in_doubt(run: Run, key: CallKey, doubts: Sequence[Alike]) -> Theirs | None:

@@ -7,6 +7,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from replan.core.again.in_family import Family
+from replan.core.calls.site import Place
 from replan.core.data.pieces import MANY
 from replan.core.state.fold import fold
 from replan.core.state.task import State
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class FamilyLogs:
     """What the other tasks of a family have done, for one drive."""
 
-    __slots__ = ("_family", "_looks", "_read", "_reads", "_run", "claims")
+    __slots__ = ("_family", "_looks", "_read", "_reads", "_run", "claims", "spoken_for")
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -33,6 +34,8 @@ class FamilyLogs:
         self._family: Family | None = None
         self.claims: dict[CallKey, CallKey] = {}
         """By effects of others: the call here that each is to stand for, until the log says so."""
+        self.spoken_for: dict[CallKey, tuple[int, Place]] = {}
+        """By effects of others: the plan that marks several such calls with `repeat`, and the one of them that was not made for it."""
 
     async def state(self, task_id: str, created: float) -> State:
         """What the task has come to by now."""

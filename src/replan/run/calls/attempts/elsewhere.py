@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 
 from replan.core.events import CallCompleted, CallFailed, OutcomeUnknown
+from replan.core.ids import base_of
 from replan.core.types import Fault, JsonObject
 from replan.errors import StoreError
 from replan.run.calls.attempts.beginning import Beginning
 from replan.run.calls.build import Call, has_had, seen
+from replan.run.calls.repeats import is_one_of_several
 from replan.run.family import alike, relatives
 from replan.run.family.logs import logs_of
-from replan.run.session.outputs import added_metadata
+from replan.run.session.outputs import Loaded, added_metadata
 
 
 class MeantOnceMore(Exception):
@@ -46,7 +48,14 @@ class Elsewhere(Beginning):
             raise asyncio.CancelledError
         if not run.state.kin:
             return None
-        wanted = alike.Wanted(call.step.step_id, call.slot, call.tool, seen(call, run.state), call.key)
+        wanted = alike.Wanted(
+            call.step.step_id,
+            call.slot,
+            call.tool,
+            seen(call, run.state),
+            call.key,
+            lambda: self._several(call),
+        )
         found = await alike.of_family(run, wanted)
         if found is None:
             return None
@@ -94,6 +103,14 @@ class Elsewhere(Beginning):
             artifacts=stored,
         )  # fmt: skip
         return added_metadata(call.tool, value)
+
+    def _several(self, call: Call) -> bool:
+        """True if the plan that brought the call marks others like it, too, also those that a later one has left out."""
+        state, tools = self._run.state, self._run.parts.tools
+        step, base = state.steps[call.step.step_id], base_of(call.key)
+        return is_one_of_several(
+            step, call.slot, base, call.parameters, state, tools, Loaded(), left_out=True
+        )
 
     async def _after_nothing(self, call: Call) -> Fault | None:
         """Why a begun call is not made, where what its step comes after was taken back by another task."""
