@@ -13,7 +13,7 @@ from run_tasks import plan, step
 from replan.config import Settings
 from replan.config.sections import Limits
 from replan.core.types import JsonObject
-from replan.errors import ModelError, PlanInvalid, TooMany
+from replan.errors import InputError, ModelError, PlanInvalid, TooMany
 from replan.ports import Price
 from replan.run.access import requests as r
 from replan.run.access.callers import LOCAL, Caller
@@ -56,7 +56,7 @@ async def test_a_dry_run_gets_no_more_than_its_tenant_may_use_for_a_task(tmp_pat
     async with world(tmp_path / "log.db", model=planner(*[WRONG] * 9)) as there:
         quotas = Quotas(Limits(max_tokens_per_task=1), there.replan.service)
         cases = UseCases(there.replan.service, there.replan.serving(), quotas)
-        with pytest.raises(ModelError, match="budget"):
+        with pytest.raises(InputError, match="the budget max_tokens = 1 allows no planning"):
             await cases.preview(ANN, DRY)
 
 

@@ -138,7 +138,12 @@ def of_status(where: str, error: Any, *, quota: bool, key: str) -> EndpointError
 def _asked_in(error: Any) -> float | None:
     """What its header asks for in a form that the library does not read, as decimals are."""
     said = next(
-        (value for name, value in (error.headers or {}).items() if name.lower() == "retry-after"), None
+        (
+            value
+            for name, value in (getattr(error, "headers", None) or {}).items()
+            if name.lower() == "retry-after"
+        ),
+        None,
     )
     return None if said is None else retry_after_secs(str(said), time.time())
 

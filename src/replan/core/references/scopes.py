@@ -161,15 +161,18 @@ Finding = Stray | Quoted | Lacking
 
 def findings(path: str, start: Place, meant: Meant) -> tuple[list[Finding], Place]:
     """What is not as it looks in a path that passes `check_path`, and where it leads."""
-    reader = _Reader(meant)
+    # a slot's value stands in a path without these signs, as what it is: text
+    reader = _Reader(meant, quotes=any(sign in path for sign in ("${", "{{")))
     at = reader.walk(parsed(path), start, heads=False, within=False)
     return reader.found, at
 
 
 class _Reader:
-    def __init__(self, meant: Meant) -> None:
+    def __init__(self, meant: Meant, *, quotes: bool) -> None:
+        """`quotes`: references are written somewhere in the path, where they can only stand in quotes."""
         self.found: list[Finding] = []
         self._meant = meant
+        self._quotes = quotes
 
     def walk(self, node: Any, at: Place, *, heads: bool, within: bool) -> Place:
         """Where the node leads. `heads`: a name that it begins with begins anew here; `within`: it looks at the items of a list."""
@@ -199,6 +202,8 @@ class _Reader:
                 base = self.walk(children[0], at, heads=heads, within=within)
                 return self._known(base.flat, within=within)
             case "literal":
+                if not self._quotes:
+                    return Place()
                 self.found += [Quoted(ref.raw) for ref in references(node["value"]) if self._is_meant(ref)]
                 return Place()
             case "function_expression":
