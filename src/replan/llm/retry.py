@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -62,7 +61,7 @@ def _unasked(why: str, secs: float | None) -> EndpointError:
 def _left_alone(name: str, secs: float, pace: Pace) -> EndpointError:
     """`secs`: as long as that holds for all. What is told is what the endpoint has said."""
     asked = max(secs, pace.asked_for())
-    held = _unasked(f"{name} has asked to be left alone for {in_digits(math.ceil(asked))} s more", secs)
+    held = _unasked(f"{name} has asked to be left alone for {in_digits(max(1, round(asked)))} s more", secs)
     held.asks_for = asked
     return held
 
