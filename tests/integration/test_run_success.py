@@ -607,3 +607,31 @@ def test_steps_that_a_new_plan_leaves_out_before_they_ran_are_closed_with_the_re
     assert ran.result.is_success
     assert ran.state.recovery is not None
     assert all(one.closed for one in ran.state.recovery.dropped.values())
+
+
+REACHED = "id 7 was found; it was not paid for, as the account is closed"
+
+
+@pytest.mark.parametrize(
+    ("schema", "kept"),
+    [
+        pytest.param(None, REACHED, id="no form is asked for"),
+        pytest.param({"type": "string"}, REACHED, id="a text is asked for"),
+        pytest.param({"type": "object"}, None, id="it has not the form asked for"),
+    ],
+)
+def test_a_task_that_fails_unjudged_keeps_what_was_reached_of_its_answer(
+    schema: Any, kept: str | None
+) -> None:
+    ran = run(
+        {
+            "execution_plan": plan(step("f", "find"), step("p", "pay", "f")),
+            "step_reflection": GIVE_UP,
+            "overall_reflection": overall(False, "external", ask="open the account", final_output=REACHED),
+        },
+        output_schema=schema,
+    )
+    assert "evaluation" not in ran.model.calls
+    assert (ran.result.is_success, ran.result.status, ran.result.final_output) == (False, "failed", kept)
+    assert ran.result.failure is not None
+    assert ran.result.failure.kind == "user_intervention_required"

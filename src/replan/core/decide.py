@@ -38,6 +38,7 @@ from replan.core.report.explain_recovery import (
     no_answer_of_the_form,
     no_plan,
     not_reflected,
+    reached_by,
     sentences,
 )
 from replan.core.state.task import State
@@ -344,11 +345,14 @@ def _failed(state: State, failure: Failure) -> Finish:
 
 
 def failed_with(state: State, failure: Failure) -> TaskFailed:
-    """The end of a task that did not succeed, with the answer that was last judged, if there is one."""
+    """The end of a task that did not succeed, with what was reached of its answer, if anybody has written that: the judge of the
+    round, else who reflected on it, else the judge of the round before."""
     failure = with_account(state, failure)
     judged = state.evaluation or (state.recovery.evaluation if state.recovery else None)
     evaluation = judged.evaluation if judged else None
-    if judged is None or evaluation is None:
-        return TaskFailed(failure=failure)
-    answer, score = evaluation.final_output, evaluation.overall_score
-    return TaskFailed(failure=failure, final_output=answer, artifact=judged.artifact, score=score)
+    score = evaluation.overall_score if evaluation is not None else None
+    answer = evaluation.final_output if evaluation is not None else None
+    artifact = judged.artifact if judged is not None and evaluation is not None else None
+    if (state.evaluation is None or (answer is None and artifact is None)) and (reached := reached_by(state)):
+        answer, artifact = reached, None
+    return TaskFailed(failure=failure, final_output=answer, artifact=artifact, score=score)

@@ -103,6 +103,8 @@ class OverallReflection(Frozen):
     """The task is done but for a shortfall that needs no further round."""
     ask: str = ""
     """What a person would have to say or do, where only a person can help."""
+    final_output: str = ""
+    """Where it ends here: what was reached of what the user asked for, in words for the user."""
 
     def guidance(self) -> JsonObject:
         """What the planner is told of it."""

@@ -212,3 +212,25 @@ def test_a_judgement_by_steps_is_never_made_good_by_a_reflection() -> None:
     steps = judged(50, ok=False).model_copy(update={"by": "steps"})
     state = state_of([submitted(evaluation="steps"), *ALL_DONE[1:], steps])
     assert allowed(reflected(False, done_in_substance=True), state) == reflected(False)
+
+
+def test_what_a_reflector_says_was_reached_is_kept_and_makes_no_success() -> None:
+    told = "one of two letters is sent"
+    for case in CASES:
+        for answer in (None, "an answer"):
+            said = case._replace(answer=answer)
+            state = state_of([submitted(), *HISTORIES[said.steps][1:], said.judgement()])
+            reflector = REFLECTORS[said.reflector]
+            if decide(state) != Reflect() or reflector is None:
+                continue
+            found = allowed(reflector.model_copy(update={"final_output": told}), state)
+            plain = end_of(said)
+            apply(state, completed(found), 500.0)
+            decision = decide(state)
+            assert isinstance(decision, type(plain))
+            if not isinstance(decision, Finish) or not isinstance(decision.event, e.TaskFailed):
+                assert decision == plain, said
+                continue
+            kept = decision.event.model_copy(update={"final_output": answer})
+            assert Finish(kept) == plain, said
+            assert decision.event.final_output == (answer or told), said

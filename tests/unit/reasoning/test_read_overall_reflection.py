@@ -32,9 +32,21 @@ def test_a_full_answer_is_read_as_it_stands() -> None:
         "done_in_substance": False,
         "ask": "",
     }
-    found = read(answer).model_dump(mode="json", exclude_unset=True, exclude={"unread_strategy"})
+    found = read(answer).model_dump(
+        mode="json", exclude_unset=True, exclude={"unread_strategy", "final_output"}
+    )
     found["replanning_strategy"] = {k: v for k, v in found["replanning_strategy"].items() if v}
     assert found == answer
+
+
+def test_what_was_reached_is_read_where_it_ends_and_no_word_of_it_is_a_no_or_a_question() -> None:
+    reached = "11 of 12 are closed; ticket 7 could not be: is it locked?"
+    said = {"problem_nature": "external", "should_replan": False, "ask": "unlock 7", "final_output": reached}
+    found = read(said)
+    assert (found.final_output, found.ask) == (reached, "unlock 7")
+    assert read({"should_replan": False, "final_output": None}).final_output == ""
+    again = {"should_replan": True, "replanning_strategy": "full_replan", "final_output": reached}
+    assert (read(again).should_replan, read(again).final_output) == (True, "")
 
 
 @pytest.mark.parametrize("written", ["N/A", "None", "none.", "-", " ", None, [], "no"])

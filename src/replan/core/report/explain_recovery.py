@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
+from replan.core.data.schemas import problems
 from replan.core.data.taken_back import asks
 from replan.core.events import PlanningStopped, StepReflected
 from replan.core.recovery.guard import must_stop
+from replan.core.reflection import OverallReflection
 from replan.core.report.explain import (
     MODEL_ADVICE,
     advice_for,
@@ -26,9 +28,7 @@ INTERVENTION = "user_intervention_required"
 
 def needs_a_person(state: State) -> Failure:
     """Going on is pointless: why, what was tried, and what a person could do (`errors.UserInterventionRequired`)."""
-    reflection = state.reflection.reflection if state.reflection else None
-    if reflection is None and state.word == "stop" and state.recovery is not None:
-        reflection = state.recovery.reflection  # the one upon which the person was asked
+    reflection = _last_reflection(state)
     known = _what_failed(state)
     barrier = must_stop(state) if state.word != "stop" else None
     causes = reflection.root_causes if reflection is not None else ()
@@ -54,6 +54,22 @@ def needs_a_person(state: State) -> Failure:
         limit=barrier.limit if barrier is not None else None,
         question=reflection.ask if reflection is not None else "",
     )
+
+
+def reached_by(state: State) -> str:
+    """What was reached, in the words of who reflected on the round and ended it; empty where none were written, or the caller wants
+    another form."""
+    reflection = _last_reflection(state)
+    told = reflection.final_output if reflection is not None else ""
+    schema = state.policy.output_schema
+    return told if told and (schema is None or not problems(schema, told)) else ""
+
+
+def _last_reflection(state: State) -> OverallReflection | None:
+    """The one on this round; where a person has said stop, the one upon which that person was asked."""
+    if state.reflection is None and state.word == "stop" and state.recovery is not None:
+        return state.recovery.reflection
+    return state.reflection.reflection if state.reflection else None
 
 
 def no_answer_of_the_form(state: State, faults: Sequence[str]) -> Failure:

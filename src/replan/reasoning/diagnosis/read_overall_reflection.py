@@ -21,6 +21,7 @@ from replan.core.reflection import (
     StrategyType,
 )
 from replan.core.types import JsonObject
+from replan.core.words import beginning
 from replan.reasoning.diagnosis.action_names import GIVING_UP
 from replan.reasoning.prompting.ask import Violations
 from replan.reasoning.prompting.noes import CONDITIONS, asked_at_last, noes_in, question_of, questions_in
@@ -39,6 +40,7 @@ _ROUND_FIELDS = {
     "replanning_strategy": ("strategy", "replan_strategy"),
     "done_in_substance": ("done", "is_done"),
     "ask": ("ask_user", "user_action", "needed_from_user"),
+    "final_output": ("final_answer", "partial_output"),
 }
 _STRATEGIES: dict[str, StrategyType] = {
     **{name: name for name in STRATEGY_TYPES},
@@ -82,6 +84,8 @@ _KNOWN = (*_ROUND_FIELDS, *(name for names in _ROUND_FIELDS.values() for name in
 _ASKED = ("ask", "user_action", "needed_from_user")
 """Beside another round it says what a person could do if that comes to nothing; what stands anywhere else asks one first."""
 _MOST_TOLD = 5
+_MOST_OUTPUT = 20_000
+"""Characters of an answer that no judge has written."""
 
 
 def read_overall_reflection(answer: Any) -> OverallReflection:
@@ -129,6 +133,7 @@ def read_overall_reflection(answer: Any) -> OverallReflection:
         unread_strategy=unread,
         done_in_substance=done,
         ask=ask,
+        final_output="" if should else beginning(text(found.get("final_output")), _MOST_OUTPUT),
     )
 
 

@@ -191,6 +191,7 @@ def overall_reflection_schema(
             "optimization_suggestions": TEXTS,
             "improvement_suggestions": TEXTS,
             "lessons_learned": TEXTS,
+            "final_output": _TEXT,
         },
         "required": ["problem_nature", "should_replan", "replanning_strategy"],
     }
