@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from replan.cli.terminal.again import again, to_go_on
 from replan.cli.terminal.remote.meant import speaks_to_service
 from replan.cli.terminal.terminal import Out, paint, say
-from replan.cli.terminal.words import clean, counted, secs
+from replan.cli.terminal.words import clean, counted, money, secs
 from replan.core.words import some, text_of
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def summary(result: TaskResult, *, by_workers: bool = False) -> list[str]:
     if tokens := used.input_tokens + used.output_tokens:
         spent.append(f"{tokens:,} tokens")
     if used.cost_usd:
-        spent.append(f"${used.cost_usd:.4f}" if used.cost_usd < 1 else f"${used.cost_usd:.2f}")
+        spent.append(money(used.cost_usd))
     parts.append(f"({', '.join(spent)})")
     lines = [f"{' '.join(parts)} {paint(result.task_id, 'dim')}"]
     lines += [f"  done in substance, but: {clean(text, 1_000)}" for text in result.shortfall]

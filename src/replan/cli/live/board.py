@@ -49,6 +49,29 @@ class Board:
     counts: Counter[str] = field(default_factory=Counter)
     running: dict[str, None] = field(default_factory=dict)
     failed: dict[str, None] = field(default_factory=dict)
+    waiting: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of steps that wait for something outside: what for, in words, by its id."""
+    begun: float | None = None
+    """When the first of them was started."""
+    _who_waits: dict[str, str] = field(default_factory=dict)
+    """The id of the step that waits for it."""
+
+    def shown(self, step: StepView) -> str:
+        """Its status, or that it waits for something outside."""
+        return "waiting" if step.step_id in self.waiting and step.status not in CLOSED else step.status
+
+    def waits_on(self, step_id: str, what: str, words: str) -> None:
+        """It waits for that from now on."""
+        if step_id in self.steps:
+            self.waiting.setdefault(step_id, {})[what] = words
+            self._who_waits[what] = step_id
+
+    def is_there(self, what: str) -> None:
+        """Nobody waits for that any longer."""
+        waits = self.waiting.get(step_id := self._who_waits.pop(what, ""), {})
+        waits.pop(what, None)
+        if not waits:
+            self.waiting.pop(step_id, None)
 
     @property
     def done(self) -> int:
@@ -76,6 +99,9 @@ class Board:
         self.counts = Counter(step.status for step in self.steps.values())
         self.running = {name: None for name, step in self.steps.items() if step.status == "running"}
         self.failed = {name: None for name, step in self.steps.items() if step.status == "failed"}
+        self.waiting = {name: waits for name, waits in self.waiting.items() if name in self.steps}
+        starts = [step.started for step in self.steps.values() if step.started is not None]
+        self.begun = min(starts, default=None)
 
     def move(self, step: StepView, status: str) -> None:
         """Give the step another status."""
@@ -83,6 +109,8 @@ class Board:
         self.counts[status] += 1
         self.running.pop(step.step_id, None)
         self.failed.pop(step.step_id, None)
+        if status in CLOSED:
+            self.waiting.pop(step.step_id, None)
         step.status = status
         if status == "running":
             self.running[step.step_id] = None

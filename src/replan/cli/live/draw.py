@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
-from rich.cells import cell_len, set_cell_size
-from rich.console import Group
+from rich.cells import cell_len
 from rich.text import Text
 
 from replan.cli.live.board import StepView
 from replan.cli.live.picture import PictureState
-from replan.cli.terminal.words import clean, secs
-from replan.core.words import some
+from replan.cli.live.rows import SIGNS, STYLES, gantt
+from replan.cli.terminal.words import clean, counted, money, secs
 
-_SIGNS = {
-    "pending": ("·", "."),
-    "ready": ("◌", "o"),
-    "running": ("▶", ">"),
-    "succeeded": ("✓", "+"),
-    "failed": ("✗", "x"),
-    "skipped": ("–", "-"),
-}
-_STYLES = {
-    "pending": "dim",
-    "ready": "yellow",
-    "running": "bold cyan",
-    "succeeded": "green",
-    "failed": "bold red",
-    "skipped": "dim yellow",
-}
 _TASK_STYLES = {
     "succeeded": "bold green",
     "failed": "bold red",
@@ -38,31 +22,40 @@ _TASK_STYLES = {
     "reflecting": "bold magenta",
     "replanning": "bold magenta",
 }
-_ORDER = ("succeeded", "running", "ready", "pending", "failed", "skipped")
+_ORDER = ("succeeded", "running", "waiting", "ready", "pending", "failed", "skipped")
+_BUSY = ("waiting", "running", "failed")
+"""What is shown of a plan that is too large to be shown as a whole."""
+_NAMED = 2
+"""Lines with the names of steps that have no row, for each of these."""
+_MOST_CALLS = 3
+_LEAST = 6
+"""Lines that the steps have, whatever else there is to tell."""
 
 
-def render(view: PictureState, now: float, width: int, *, rows: int = 40, ascii_only: bool = False) -> Group:
+def render(
+    view: PictureState, now: float, width: int, *, rows: int = 40, ascii_only: bool = False
+) -> list[Text]:
     """The picture as lines of at most `width` cells, about `rows` of them. `now`: Unix seconds."""
     width = max(width, 12)
-    lines = [_head(view, now), *_plan_line(view)]
-    room = max(rows - 6, 4)
-    if len(view.steps) <= room:
-        lines += _every_step(view, now, width, ascii_only)
+    head = [_head(view, now), *_plan_line(view)]
+    foot = [*_model_lines(view, now, ascii_only), *_notes(view)]
+    last = [*_counts(view, ascii_only), *_used(view)]
+    room = rows - len(head) - len(last)
+    foot = foot[: max(room - _LEAST, 0)]
+    room = max(room - len(foot), 3)
+    if not view.steps:
+        steps = []
+    elif len(view.steps) + 1 <= room:
+        ordered = [view.steps[step_id] for layer in view.layers for step_id in layer]
+        steps = gantt(view, ordered, now, width, ascii_only)
     else:
-        lines += _the_busy_ones(view, now, width, room, ascii_only)
-    lines += _model_lines(view, now, ascii_only)
-    if view.ended is None:
-        lines += [Text(f"  {clean(note)}", style="dim") for note in view.notes]
-    if view.steps:
-        lines.append(_counts(view, ascii_only))
+        steps = _the_busy_ones(view, now, width, room, ascii_only)
+    lines = [*head, *steps, *foot, *last]
     for line in lines:
         if cell_len(line.plain) > width:
             line.truncate(width, overflow="crop" if ascii_only else "ellipsis")
         line.no_wrap = True
-    return Group(*lines)
-
-
-# ── the lines ─────────────────────────────────────────────────────────────────
+    return lines
 
 
 def _head(view: PictureState, now: float) -> Text:
@@ -79,121 +72,142 @@ def _head(view: PictureState, now: float) -> Text:
 def _plan_line(view: PictureState) -> Iterable[Text]:
     if not view.steps:
         return
-    steps = "1 step" if len(view.steps) == 1 else f"{len(view.steps)} steps"
-    layers = "1 layer" if len(view.layers) == 1 else f"{len(view.layers)} layers"
-    text = f"plan {view.plan_version}: {steps} in {layers}"
+    text = f"plan {view.plan_version}: {counted(len(view.steps), 'step')} in {counted(len(view.layers), 'layer')}"
     if view.mode:
         text += f", {view.mode}" + (f" ({clean(view.mode_reason)})" if view.mode_reason else "")
     yield Text(text, style="dim")
 
 
 def _model_lines(view: PictureState, now: float, ascii_only: bool) -> Iterable[Text]:
-    sign = _SIGNS["running"][ascii_only]
-    for call in view.model_calls.values():
+    sign = SIGNS["running"][ascii_only]
+    for call in islice(view.model_calls.values(), _MOST_CALLS):
         written = f", {call.characters} characters" if call.characters else ""
         yield Text(
             f"{sign} {call.role} with {clean(call.model)}: {secs(now - call.started)}{written}",
             style="magenta",
         )
+    if (more := len(view.model_calls) - _MOST_CALLS) > 0:
+        yield Text(f"  and {counted(more, 'more model call')}", style="magenta")
 
 
-def _counts(view: PictureState, ascii_only: bool) -> Text:
+def _notes(view: PictureState) -> Iterable[Text]:
+    if view.ended is None:
+        for note in view.notes:
+            yield Text(f"  {clean(note)}", style="dim")
+
+
+def _counts(view: PictureState, ascii_only: bool) -> Iterable[Text]:
+    if not view.steps:
+        return
+    counts = view.counts.copy()
+    for step_id in view.waiting:
+        step = view.steps[step_id]
+        counts[step.status] -= 1
+        counts[view.shown(step)] += 1
     line = Text()
     for status in _ORDER:
-        if view.counts[status]:
-            sign = _SIGNS[status][ascii_only]
-            line.append(f"{sign} {view.counts[status]} {status}   ", style=_STYLES[status])
+        if counts[status]:
+            between = "   " if line.plain else ""
+            line.append(
+                f"{between}{SIGNS[status][ascii_only]} {counts[status]} {status}", style=STYLES[status]
+            )
+    yield line
+
+
+def _used(view: PictureState) -> Iterable[Text]:
+    """What it has cost so far: the dearest first, as a narrow terminal cuts the end."""
+    used = view.core.usage
+    told = [money(used.cost_usd)] if used.cost_usd else []
     if view.model_calls_done:
-        calls = "1 model call" if view.model_calls_done == 1 else f"{view.model_calls_done} model calls"
-        line.append(f"{calls} ({secs(view.model_secs)})", style="dim")
-    return line
+        told.append(f"{counted(view.model_calls_done, 'model call')} ({secs(view.model_secs)})")
+    if tokens := used.input_tokens + used.output_tokens:
+        told.append(counted(tokens, "token"))
+    if used.tool_calls:
+        told.append(counted(used.tool_calls, "tool call"))
+    if told:
+        yield Text(
+            f"used so far: {', '.join(told)}" if view.ended is None else f"used: {', '.join(told)}", "dim"
+        )
 
 
-def _every_step(view: PictureState, now: float, width: int, ascii_only: bool) -> Iterable[Text]:
-    ordered = [view.steps[step_id] for layer in view.layers for step_id in layer]
-    return _rows(view, ordered, now, width, ascii_only)
+# ── plans that are too large to be shown as a whole ───────────────────────────
 
 
 def _the_busy_ones(view: PictureState, now: float, width: int, room: int, ascii_only: bool) -> list[Text]:
-    """Too many steps to show: how far it is, what failed, and what runs."""
+    """How far it is, and what waits, runs and failed: with a row each, or by their names, or counted."""
     share = view.done / len(view.steps)
     cells = max(min(width - 24, 40), 4)
     full = int(share * cells)
     bar = ("#" * full + "." * (cells - full)) if ascii_only else ("█" * full + "░" * (cells - full))
     lines = [Text(f"{bar} {view.done} of {len(view.steps)} done", style="cyan")]
-    failed = list(view.failed)[: max(room // 3, 1)]
-    running = list(view.running)[: max(room - len(failed) - 3, 1)]
-    lines += _rows(view, [view.steps[step] for step in (*failed, *running)], now, width, ascii_only)
-    hidden = len(view.failed) - len(failed), len(view.running) - len(running)
-    more = [
-        f"{count} more {what}" for count, what in zip(hidden, ("failed", "running"), strict=True) if count
-    ]
-    if more:
-        lines.append(Text("  and " + ", ".join(more), style="dim"))
+    sizes = {"waiting": len(view.waiting), "failed": len(view.failed), "running": _running(view)}
+    given = _shared(sizes, room - len(lines) - 1)
+    found = {what: list(islice(_all(view, what), given[what])) for what in _BUSY}
+    lines += gantt(view, [step for what in _BUSY for step in found[what]], now, width, ascii_only)
+    left = max(room - len(lines), 0)
+    for at, what in enumerate(_BUSY):
+        if (hidden := sizes[what] - given[what]) > 0:
+            names = islice(_all(view, what), given[what], None)
+            most = max(left // (len(_BUSY) - at), 1) if left else 0
+            told = _names(f"also {what}", names, hidden, width, min(most, _NAMED))
+            lines += told
+            left -= len(told)
     return lines
 
 
-# ── one row a step ────────────────────────────────────────────────────────────
+def _running(view: PictureState) -> int:
+    return len(view.running) - sum(step_id in view.running for step_id in view.waiting)
 
 
-def _rows(view: PictureState, steps: list[StepView], now: float, width: int, ascii_only: bool) -> list[Text]:
-    if not steps:
-        return []
-    ids = min(max(cell_len(step.step_id) for step in steps), max(width // 4, 6), 28)
-    tools = min(max(cell_len(clean(step.tool)) for step in steps), 24) if width >= 72 else 0
-    bar = min(max(width // 4, 12), 32) if width >= 60 else 0
-    begin = min((step.started for step in steps if step.started is not None), default=now)
-    end = now if view.running else max((step.ended for step in steps if step.ended is not None), default=now)
-    last_layer = 0
-    lines = []
+def _all(view: PictureState, what: str) -> Iterable[StepView]:
+    """What failed last stands first."""
+    match what:
+        case "waiting":
+            names: Iterable[str] = view.waiting
+        case "failed":
+            names = reversed(view.failed)
+        case _:
+            names = (name for name in view.running if name not in view.waiting)
+    return (view.steps[name] for name in names)
+
+
+def _shared(sizes: dict[str, int], room: int) -> dict[str, int]:
+    """How many of each have a row: all of them where that is possible; else some room is kept for the names of the others."""
+    if sum(sizes.values()) <= room:
+        return sizes
+    room -= sum(_NAMED for size in sizes.values() if size)
+    given = dict.fromkeys(sizes, 0)
+    open_ones = [what for what, size in sizes.items() if size]
+    while room > 0 and open_ones:
+        each = max(room // len(open_ones), 1)
+        for what in open_ones:
+            more = min(each, sizes[what] - given[what], room)
+            given[what] += more
+            room -= more
+        open_ones = [what for what in open_ones if given[what] < sizes[what]]
+    return given
+
+
+def _names(head: str, steps: Iterable[StepView], count: int, width: int, most: int) -> list[Text]:
+    """Their names in so many lines, and how many there are beside these."""
+    lines: list[str] = []
+    line = f"  {head}:"
+    told = 0
     for step in steps:
-        line = Text()
-        line.append(f"{step.layer:>3} " if step.layer != last_layer else "    ", style="dim")
-        last_layer = step.layer
-        style = _STYLES[step.status]
-        line.append(f"{_SIGNS[step.status][ascii_only]} ", style=style)
-        line.append(set_cell_size(step.step_id, ids), style=style)
-        if tools:
-            line.append(" " + set_cell_size(clean(step.tool), tools), style="default")
-        line.append(f" {_duration(step, end):>8}", style="default")
-        if bar:
-            line.append(" " + _bar(step, begin, end, bar, ascii_only), style=style)
-        note = _note(view, step)
-        if note:
-            line.append(f" {note}", style="red" if step.status == "failed" else "dim")
-        lines.append(line)
-    return lines
-
-
-def _duration(step: StepView, end: float) -> str:
-    return "" if (took := step.secs(end)) is None else secs(took)
-
-
-def _bar(step: StepView, begin: float, end: float, cells: int, ascii_only: bool) -> str:
-    """When the step ran, on an axis that all steps share: what runs side by side lies above each other."""
-    if step.started is None:
-        return " " * cells
-    span = max(end - begin, 0.001)
-    start = min(round((step.started - begin) / span * cells), cells - 1)
-    stop = min(max(round(((step.ended or end) - begin) / span * cells), start + 1), cells)
-    full = "=" if ascii_only else ("█" if step.ended else "▓")
-    return " " * start + full * (stop - start) + " " * (cells - stop)
-
-
-def _note(view: PictureState, step: StepView) -> str:
-    parts: list[str] = []
-    if step.status == "pending" and (waits := view.waits_for(step)):
-        parts.append(f"waits for {some(waits, 3)}")
-    if step.status == "ready":
-        parts.append("waits for a free place")
-    if step.status in ("running", "failed") and step.attempt > 1:
-        parts.append(f"try {step.attempt}")
-    if step.status == "running" and step.items is not None:
-        parts.append(f"{step.items_done} of {step.items} items")
-    if step.status == "running" and step.progress is not None:
-        parts.append(f"{step.progress:.0%}")
-    if step.reused:
-        parts.append("reused")
-    if step.message and step.status != "succeeded":
-        parts.append(clean(step.message))
-    return ", ".join(parts)
+        name = clean(step.step_id)
+        more = f" and {count - told} more"
+        last = len(lines) + 1 >= most
+        behind = more if last and told + 1 < count else ","
+        need = cell_len(line) + 2 + cell_len(name) + cell_len(behind)
+        if need > width and last:
+            break
+        if need > width:
+            lines.append(f"{line},")
+            line = "   "
+        line += f" {name}" if line.endswith((":", "   ")) else f", {name}"
+        told += 1
+    if told < count:
+        line = (
+            f"  {count} more {head.removeprefix('also ')}" if not told else f"{line} and {count - told} more"
+        )
+    return [Text(text, style="dim") for text in (*lines, line)]

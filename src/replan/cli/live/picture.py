@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from replan.cli.live.axis import Pauses
 from replan.cli.live.board import Board
 from replan.cli.live.story import action_words, sentence
 from replan.core import events as e
@@ -45,6 +46,8 @@ class PictureState(Board):
     """Time in which nobody drove the task: it waited for a person, or its process was gone."""
     last: float | None = field(default=None, compare=False)
     """When whoever drives it has recorded something last."""
+    pauses: Pauses = field(default_factory=Pauses, compare=False)
+    """The same time, as it lay."""
     mode: str = ""
     mode_reason: str = ""
     model_calls: dict[str, ModelCallView] = field(default_factory=dict)
@@ -62,6 +65,7 @@ class PictureState(Board):
         self.round = max(self.round, record.round)
         if self.last is not None and fold.begins_drive(record.event):
             self._idle(record.ts - self.last)
+            self.pauses.add(self.last, max(self.last, record.ts))
         if not record.event.signal and record.seq:
             self.last = record.ts
         handler = _HANDLERS.get(type(record.event))
@@ -210,6 +214,27 @@ class PictureState(Board):
         self.status = "waiting"
         self._tell(event, ts)
 
+    def _approval(self, event: e.ApprovalRequested, ts: float) -> None:
+        self.waits_on(event.step_id, event.approval_id, f"a yes to {event.tool_id} ({event.approval_id})")
+        self._tell(event, ts)
+
+    def _question(self, event: e.QuestionAsked, ts: float) -> None:
+        if event.step_id is not None:
+            self.waits_on(event.step_id, event.question_id, f"an answer ({event.question_id})")
+        self._tell(event, ts)
+
+    def _wait(self, event: e.WaitStarted, ts: float) -> None:
+        if event.kind != "question":  # which is told with its words
+            self.waits_on(event.step_id, event.call_key, _WAITS[event.kind])
+
+    def _decided(self, event: e.ApprovalResolved, ts: float) -> None:
+        self.is_there(event.approval_id)
+        self._heard(event, ts)
+
+    def _answered(self, event: e.QuestionAnswered, ts: float) -> None:
+        self.is_there(event.question_id)
+        self._heard(event, ts)
+
     def _heard(self, event: e.AnyEvent, ts: float) -> None:
         if self.status == "waiting":
             self.status = "executing"
@@ -232,18 +257,22 @@ class PictureState(Board):
             step.ended = None
             if step.started is None:
                 step.started = ts
+            if self.begun is None:
+                self.begun = step.started
 
     def _call_started(self, event: e.CallStarted, ts: float) -> None:
         if step := self.steps.get(event.step_id):
             step.attempt = max(step.attempt, event.attempt)
 
     def _call_completed(self, event: e.CallCompleted, ts: float) -> None:
+        self.is_there(event.call_key)
         if step := self.steps.get(event.step_id):
             step.reused = step.reused or event.reused
             if event.index is not None and event.action_id is None:
                 step.items_done += 1
 
     def _call_failed(self, event: e.CallFailed, ts: float) -> None:
+        self.is_there(event.call_key)
         if step := self.steps.get(event.step_id):
             again = "" if event.retry_in_secs is None else f"; retrying in {event.retry_in_secs:.1f} s"
             step.message = f"{event.error.message}{again}"
@@ -270,6 +299,8 @@ class PictureState(Board):
         if step := self.steps.get(event.step_id):
             step.message, step.ended = event.reason, ts
 
+
+_WAITS = {"time": "its time", "condition": "a condition to hold", "callback": "somebody outside"}
 
 _ENDS: dict[type, str] = {
     e.TaskCompleted: "succeeded",
@@ -302,10 +333,11 @@ _HANDLERS: dict[type, Any] = {
     e.ReflectionCompleted: PictureState._tell,
     e.ReplanningStarted: PictureState._replanning,
     e.OutcomeSettled: PictureState._tell,
-    e.ApprovalRequested: PictureState._tell,
-    e.ApprovalResolved: PictureState._heard,
-    e.QuestionAsked: PictureState._tell,
-    e.QuestionAnswered: PictureState._heard,
+    e.ApprovalRequested: PictureState._approval,
+    e.ApprovalResolved: PictureState._decided,
+    e.QuestionAsked: PictureState._question,
+    e.QuestionAnswered: PictureState._answered,
+    e.WaitStarted: PictureState._wait,
     e.CallbackReceived: PictureState._heard,
     e.TaskWaiting: PictureState._waits,
     e.ExecutionMode: PictureState._mode,

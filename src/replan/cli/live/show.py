@@ -12,8 +12,7 @@ from replan.cli.live.plain import PlainLines
 from replan.cli.terminal.terminal import say, unicode_terminal
 
 if TYPE_CHECKING:
-    from rich.console import Group
-
+    from replan.cli.live.screen import Line
     from replan.core.events import Record
 
 
@@ -72,26 +71,37 @@ class LivePicture(Nothing):
     def __init__(self) -> None:
         super().__init__()
         from rich.console import Console
-        from rich.live import Live
 
-        self._console = Console(stderr=True, highlight=False, markup=False)
+        from replan.cli.live.screen import Screen
+
+        self._console = Console(file=sys.stderr, highlight=False, markup=False, soft_wrap=True)
         self._ascii = not unicode_terminal()
-        self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
-        self._live.start()
+        self._screen = Screen(sys.stderr, self._size)
+        self._screen.open()
 
     def tick(self) -> None:
         if self.view.created is not None:
-            self._live.update(self._drawn(), refresh=True)
+            self._screen.paint(self._drawn())
 
     def close(self) -> None:
         self.tick()
-        self._live.stop()
+        self._screen.close()
 
-    def _drawn(self) -> Group:
-        from replan.cli.live.draw import render
-
+    def _size(self) -> tuple[int, int]:
         width, height = self._console.size
-        return render(self.view, time.time(), width, rows=max(height - 1, 8), ascii_only=self._ascii)
+        return width, height
+
+    def _drawn(self) -> list[Line]:
+        from replan.cli.live.draw import render
+        from replan.cli.live.screen import Line
+
+        width, height = self._size()
+        lines = []
+        for line in render(self.view, time.time(), width, rows=max(height - 1, 8), ascii_only=self._ascii):
+            with self._console.capture() as written:
+                self._console.print(line, end="")
+            lines.append(Line(written.get(), line.cell_len))
+        return lines
 
 
 def show_for(*, quiet: bool) -> Show:

@@ -20,7 +20,7 @@ def printable(text: str) -> str:
 
 
 def secs(duration: float) -> str:
-    """`0.4 s`, `12 s`, `3 min 05 s`, `2 h 10 min`."""
+    """`0.4 s`, `12 s`, `3 min 05 s`, `2 h 10 min`, `4 d 07 h`: never more than eleven characters."""
     duration = max(duration, 0.0)
     if duration < 10:
         return f"{duration:.1f} s"
@@ -29,7 +29,9 @@ def secs(duration: float) -> str:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    if whole < 360_000:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600:02} h"
 
 
 def size(count: int) -> str:
@@ -40,6 +42,11 @@ def size(count: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:.1f} GB"
+
+
+def money(dollars: float) -> str:
+    """`$0.0123`, `$4.50`."""
+    return f"${dollars:.4f}" if dollars < 1 else f"${dollars:,.2f}"
 
 
 def counted(number: int, what: str) -> str:
