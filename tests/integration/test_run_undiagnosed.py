@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from run_tasks import FakeTool, Ran, bench, plan, step, verdict
 from test_run_recovery import READS, overall, reflection
-from test_run_refused_key import AWAY, FAULTS, PAY
+from test_run_refused_key import AWAY, FAULTS, GIVE_UP, PAY
 
 from replan.run.session.stops import ModelAway
 from replan.testing import virtual_time
@@ -93,6 +93,40 @@ def test_where_another_step_ends_the_round_that_comes_first() -> None:
     (only,) = drives(answers, wanted=wanted, fails=2, times=1)
     assert only.check().result.status == "failed"
     assert asked(only, "overall_reflection") == 1
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("by_worker", [False, True])
+def test_a_doubt_beside_a_step_that_ends_the_round_is_asked_about_once_a_drive(
+    kind: str, by_worker: bool
+) -> None:
+    tools = {
+        "pay": FakeTool(output="paid", fail=[TimeoutError("no answer")], delay_secs=5, **PAY),
+        "look": FakeTool(output="seen", fail=["no such thing"], **READS),
+    }
+    wanted = plan(step("p", "pay"), step("l", "look", parameters={"q": "bad"}))
+    answers = [GIVE_UP, FAULTS[kind], FAULTS[kind], GIVE_UP]
+
+    async def main() -> Ran:
+        scripted = {"execution_plan": wanted, "overall_reflection": NO_ROUND}
+        made = await bench(tools, {**scripted, "step_reflection": answers})
+        made.parts.gives_back = by_worker
+        task_id = await made.submit()
+        for times in (1, 2):
+            if by_worker:
+                with pytest.raises(ModelAway):
+                    await made.drive(task_id)
+            else:
+                ran = await made.drive(task_id)
+                assert [one.kind for one in ran.result.waiting_for] == [kind]
+            assert asked(await made.ran(task_id), "step_reflection") == 1 + times
+        return (await made.drive(task_id)).check()
+
+    last = virtual_time(main())
+    assert last.result.failure is not None
+    assert last.result.failure.kind == "outcome_unknown"
+    assert asked(last, "step_reflection") == 4
+    assert last.source.counts == {"pay": 1, "look": 1}
 
 
 def test_a_worker_gives_it_back_after_the_others_have_been_done() -> None:

@@ -154,6 +154,8 @@ class Executor:
         if self._halt is not None and (self._state.open_steps or not isinstance(self._halt, HandedOver)):
             raise self._halt
         if self._state.escalation is not None:
+            if self._held is not None and cut_off_in_doubt(self._state):
+                raise self._held  # whoever decides would have it asked about again at once, without end
             return
         if waiting is not None:
             self._run.record(waiting)
