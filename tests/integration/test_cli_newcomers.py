@@ -204,6 +204,11 @@ def test_plans_are_drawn_in_the_forms_of_others(tmp_path: Path) -> None:
     assert (
         "class s1,s2,s3 succeeded" in replan("tasks", "plan", "t", "--format", "mermaid", cwd=tmp_path).stdout
     )
+    seen = replan("tasks", "graph", "t", cwd=tmp_path)
+    assert (seen.returncode, seen.stdout.splitlines()[0]) == (0, "t · succeeded · plan 1")
+    assert "critical path (*): " in seen.stdout
+    both = replan("tasks", "graph", "t", "--dot", "--svg", cwd=tmp_path)
+    assert (both.returncode, "one of --dot and --svg, not both" in both.stderr) == (2, True)
     (tmp_path / "again.json").write_text(replan("tasks", "plan", "t", cwd=tmp_path).stdout, "utf-8")
     again = replan("run", "--plan", "again.json", *BY_STEPS[3:], cwd=tmp_path)
     assert (again.returncode, again.stdout) == (0, "7\n")

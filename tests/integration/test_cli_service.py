@@ -120,6 +120,7 @@ def test_outputs_and_plans_are_read(here: Place) -> None:
     assert here("tasks", "output", "read-it", "s1", "-o", "out.json").returncode == 0
     assert json.loads((here.folder / "out.json").read_text())["city"] == "Rome"
     assert "flowchart" in here("tasks", "plan", "read-it", "--format", "mermaid").stdout
+    assert here("tasks", "graph", "read-it", "--svg").stdout.startswith("<svg ")
     assert here("tasks", "show", "read-").returncode == 0  # the beginning of an id
     unknown = here("tasks", "show", "read-its")
     assert (unknown.returncode, "did you mean 'read-it'" in unknown.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""`replan tasks list|show|watch|result|output|plan|cancel|delete` and others: tasks of the store, from any process."""
+"""`replan tasks list|graph|show|watch|result|output|plan|cancel|delete` and others: tasks of the store, from any process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from replan.cli.commands.answers import answer, approve, reject, signal
+from replan.cli.commands.graph import graph
 from replan.cli.commands.people.forks import fork
 from replan.cli.commands.people.interventions import cancel, hint, judge, pause, retry
 from replan.cli.commands.resume import resume
@@ -38,6 +39,7 @@ tasks_app = typer.Typer(
 
 
 tasks_app.command(name="list")(list_tasks)
+tasks_app.command()(graph)
 
 
 @tasks_app.command()

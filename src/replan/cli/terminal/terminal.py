@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -106,6 +107,16 @@ class Out:
     def terminal(self) -> bool:
         return self._stream is not None and self._stream.isatty()
 
+    @property
+    def columns(self) -> int | None:
+        """How wide it is, if it is a terminal."""
+        return shutil.get_terminal_size().columns if self.terminal else None
+
+    @property
+    def unicode(self) -> bool:
+        """Whether it can show more than ASCII."""
+        return _shows(getattr(self._stream, "encoding", None), "●│✓…")
+
     def line(self, text: str) -> None:
         """One line (or several), passed on at once."""
         if self._stream is None:
@@ -182,9 +193,12 @@ def own_stdout() -> Iterator[Out]:
 
 def unicode_terminal() -> bool:
     """Whether standard error can show more than ASCII."""
-    encoding: str | None = getattr(sys.stderr, "encoding", None)
+    return _shows(getattr(sys.stderr, "encoding", None), "✓█…")
+
+
+def _shows(encoding: str | None, signs: str) -> bool:
     try:
-        "✓█…".encode(encoding or "ascii")
+        signs.encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

@@ -1,1 +1,1 @@
-"""Plans: read, checked, compared, drawn, and seen as graphs. Nothing here knows how a task is going."""
+"""Plans: read, checked, compared, and seen as graphs. Nothing here knows how a task is going."""
