@@ -100,3 +100,34 @@ def test_a_call_counts_from_when_it_was_made_not_from_when_that_was_found_out() 
         assert one.result.is_success, one.result.reason
     assert world.shipped == ["ann"]
     assert len(world.paid) == 1
+
+
+@pytest.mark.parametrize("at", ["call_started", "call_completed", "step_completed"])
+@pytest.mark.parametrize("effect", ["once", "repeatable"])
+@pytest.mark.parametrize("waits", [False, True], ids=["beside", "before"])
+def test_what_had_ended_beside_a_call_that_was_under_way_does_not_stand_before_it(
+    effect: str, at: str, *, waits: bool
+) -> None:
+    """The very plan over again: it goes on. One that lets the call wait for what had ended after it was begun does not."""
+
+    async def main() -> tuple[Ran, Ran]:
+        made = await bench(
+            {"pay": FakeTool(delay_secs=60, **ONCE), "note": FakeTool(effect=effect, delay_secs=1)},
+            rules=ToolRules(rules=(("pay", ToolRule(honours_key=True)),)),
+        )
+        both = [step("a", "pay", parameters={"to": "ann"}), step("n", "note")]
+        ran = (await made.run(plan(*both))).check()
+        if waits:
+            both[0]["dependencies"] = ["n"]
+        place = at_of(ran, at, step_id="n")
+        return ran, (
+            await made.drive(await forked(made, ran.result.task_id, at=place, plan=plan(*both)))
+        ).check()
+
+    ran, fork = virtual_time(main())
+    assert ran.result.is_success
+    assert fork.source.counts["pay"] == 1
+    if waits:
+        assert "which this step waits for" in fork.result.reason
+    else:
+        assert fork.result.is_success, fork.result.reason

@@ -10,7 +10,7 @@ from replan.core.again.had import Had, effects_of
 from replan.core.ids import base_of
 from replan.core.plan.index import references_of
 from replan.core.references.refs import has_references
-from replan.core.state.progress import StepState
+from replan.core.state.progress import CallState, StepState
 from replan.core.state.task import State
 from replan.core.types import CallKey, JsonObject, StepId, ToolId, ToolSpec
 
@@ -28,6 +28,7 @@ class Foreign:
         "_of_tool",
         "_of_value",
         "_other_than_once",
+        "_tries",
         "_unnamed",
         "_within",
         "all",
@@ -51,6 +52,8 @@ class Foreign:
         self._within: dict[str, dict[ToolId, list[int]]] = {}
         self._unnamed: list[int] = []
         self._after: dict[StepId, list[int]] = {}
+        self._tries: dict[tuple[CallKey, float], Had] = {}
+        """The same by their keys and starts."""
 
     def gather(self, others: Mapping[str, State]) -> Iterator[None]:
         """Take them up; now and then it is another's turn."""
@@ -62,12 +65,16 @@ class Foreign:
             for key, call in {**state.in_doubt, **state.took_effect}.items():
                 if not call.of_task and key not in makers:
                     makers[key] = self._had(task_id, call)
-        self.makers = makers
+        self.makers, self._tries = makers, found
         self.all = sorted(found.values(), key=lambda one: one.ended)
         for place, one in enumerate(self.all):
             self._enter(place, one, others[one.task_id])
             if place % AT_ONCE == AT_ONCE - 1:
                 yield
+
+    def who_made(self, call: CallState) -> Had | None:
+        """Who has made the call, or has it in the history that both share; a `repeatable` one is known by its start, as each makes it."""
+        return self.makers.get(call.effect_key) or self._tries.get((call.key, call.started))
 
     def _had(self, task_id: str, call: Any) -> Had:
         known = self._known.get(id(call))

@@ -207,7 +207,7 @@ class Family:
     def _stands_beside(self, one: Had, made: Had) -> bool:
         """True if an effect that was had here is another task's, too, and stands beside the made one there: it is no part of how things stood here
         that the made one did not find."""
-        maker = self.maker(one.call.effect_key)
+        maker = self._foreign.who_made(one.call)
         return are_of_two(one, made, self.resolve) if maker is None else self._are_beside(maker, made)
 
     def _are_beside(self, one: Had, made: Had) -> bool:
