@@ -78,6 +78,8 @@ class OutcomeUnknown(OfCall):
     reason: str
     of_try: str = ""
     """Of which try of another task, where it is that task's."""
+    taken_on: bool = Field(default=False, exclude_if=lambda value: not value)
+    """The step states the very call that one of an earlier plan had begun: from here on it is this step's."""
 
 
 class OutcomeSettled(OfCall):

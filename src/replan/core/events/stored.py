@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from replan.core.events.calls import CallCompleted, CallStarted, OutcomeSettled
+from replan.core.events.calls import CallCompleted, CallStarted, OutcomeSettled, OutcomeUnknown
 from replan.core.events.known import KINDS, AnyEvent, UnknownEvent
 from replan.core.events.people import QuestionAnswered, QuestionAsked
 from replan.core.events.planning import PlanGenerated, ToolSelectionCompleted
@@ -64,6 +64,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     PlanGenerated: ("scene", "workflow"),
     CallStarted: ("keys_in",),
     CallCompleted: ("of_call",),
+    OutcomeUnknown: ("taken_on",),
     OutcomeSettled: ("at", "refused"),
     QuestionAsked: ("answer_schema",),
     QuestionAnswered: ("step_id",),

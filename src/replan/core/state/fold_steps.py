@@ -202,8 +202,24 @@ def _outcome_unknown(state: State, event: e.OutcomeUnknown, ts: float) -> None:
     if call := _result_of(state, event, ts):
         call.status = "unknown"
         state.in_doubt[call.key] = call
+        if event.taken_on:
+            _take_on(state, event, call)
         if event.of_try:
             state.tries_elsewhere = {**state.tries_elsewhere, call.key: (event.of_try, False)}
+
+
+def _take_on(state: State, event: e.OutcomeUnknown, call: CallState) -> None:
+    """The call is another step's from here on: what becomes of it is what becomes of that one's."""
+    step, slot = state.steps.get(event.step_id), slot_of(event.action_id, event.index)
+    if step is None:
+        return
+    for one in state.every_step():
+        one.let_go(call)
+    call.step_id, call.slot = event.step_id, slot
+    step.put_away(slot)
+    step.calls[slot] = call
+    state.ledger.occupy(call.key, (call.step_id, slot))
+    state.failures += 1  # what was noted of its earlier step is of this one
 
 
 def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:

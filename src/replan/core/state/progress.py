@@ -174,6 +174,13 @@ class StepState:
             self.former = self.former or []
             self.former.append(call)
 
+    def let_go(self, call: CallState) -> None:
+        """This very call is another step's by now."""
+        if self.calls.get(call.slot) is call:
+            del self.calls[call.slot]
+        if self.former is not None:
+            self.former = [one for one in self.former if one is not call]
+
     def every_call(self) -> list[CallState]:
         """Every call that was made for it, in whatever form it had then; the latest last."""
         return [*(self.former or ()), *self.calls.values()]

@@ -9,7 +9,7 @@ from typing import Any
 from replan.core.again.changes import behind_a_change
 from replan.core.again.consent import asked_of, too_often
 from replan.core.again.counterparts import done_before, unsaid
-from replan.core.again.like_calls import occurrence, planned_twin, twin
+from replan.core.again.like_calls import is_meant_again, occurrence, planned_twin, twin
 from replan.core.again.sessions import serving
 from replan.core.again.undone import standing, undone_since
 from replan.core.again.unique import had_already, same_effects
@@ -33,6 +33,14 @@ class CannotCall(Exception):
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.message)
         self.fault = fault
+
+
+class LeftInDoubt(CannotCall):
+    """No step of the plan has the call, which was begun under an earlier one: whoever states it goes on with it."""
+
+    def __init__(self, fault: Fault, call: CallState) -> None:
+        super().__init__(fault)
+        self.call = call
 
 
 class NeedsApproval(Exception):
@@ -200,12 +208,16 @@ def prepare(
         under_way is not None
         and under_way.status in ("running", "retrying")
         and (under_way.step_id, under_way.slot) != (step.step.step_id, slot)
+        and state.holds(under_way)  # else it was cut off, or waited, as a plan left it out
     ):
         text = f"this very call is being made by step {under_way.step_id!r}, and is not made twice"
         raise CannotCall(Fault(category="unknown", kind="duplicate", message=text))
     if (doubt := state.in_doubt.get(call.key)) is not None and doubt is not step.calls.get(slot):
         text = f"this very call was made before, and nobody knows whether it took effect: {doubt.fault.message if doubt.fault else 'cut off'}"
-        raise CannotCall(Fault(category="unknown", kind="in_doubt", message=text, happened="unknown"))
+        unsure = Fault(category="unknown", kind="in_doubt", message=text, happened="unknown")
+        if slot in step.calls or state.holds(doubt) or is_meant_again(step.step, slot.action_id):
+            raise CannotCall(unsure)
+        raise LeftInDoubt(unsure, doubt)
     if (fault := has_had(call, step, state)) is not None:
         raise CannotCall(fault)
     if text := too_often(state, step, tool, call.key, alike, tools.resolve):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replan.core.events import AnyEvent, CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed, StepSkipped
 from replan.core.state.progress import CLOSED
-from replan.core.state.task import CallState
+from replan.core.state.task import CallState, Slot, StepState
 from replan.core.types import Category, Fault, ToolSpec
 from replan.run.session.context import Run
 from replan.run.session.model_calls import cut_off
@@ -16,6 +16,17 @@ MOST_CUT_OFF = 2
 def close_call(run: Run, call: CallState, kind: str, message: str) -> None:
     """End a started call without a result; nobody knows whether it took effect."""
     run.record(*_closed(run, call, kind, message))
+
+
+def take_on(run: Run, call: CallState, step: StepState, slot: Slot) -> None:
+    """Go on in this step with a call in doubt that no step of the plan has."""
+    run.record(
+        OutcomeUnknown(
+            call_key=call.key, step_id=step.step.step_id, action_id=slot.action_id, index=slot.item, attempt=call.attempt,
+            tool_id=call.tool_id, reason="an earlier plan has begun this very call, and nobody knows whether it took effect",
+            taken_on=True,
+        )
+    )  # fmt: skip
 
 
 def _closed(run: Run, call: CallState, kind: str, message: str) -> list[AnyEvent]:

@@ -9,8 +9,8 @@ from replan.core.failures.faults import in_doubt
 from replan.core.state.task import Slot, StepState
 from replan.core.types import Fault, JsonObject
 from replan.run.calls.attempts.recorded import recorded
-from replan.run.calls.build import Call, CannotCall, NeedsApproval, prepare
-from replan.run.calls.closing import close_call, unfinished_effect
+from replan.run.calls.build import Call, CannotCall, LeftInDoubt, NeedsApproval, prepare
+from replan.run.calls.closing import close_call, take_on, unfinished_effect
 from replan.run.calls.outcomes import Parked, crashed_fault, internal_fault
 from replan.run.calls.outline import Meant, meaning
 from replan.run.calls.repeats import has_rest, is_one_of_several
@@ -65,6 +65,9 @@ def prepared_call(
             item=item,
             meant=meant,
         )
+    except LeftInDoubt as error:
+        take_on(run, error.call, step, slot)
+        return error.call.fault or crashed_fault()
     except CannotCall as error:
         return error.fault
     except NeedsApproval as waits:
@@ -89,6 +92,10 @@ def prepared_call(
             call.doubt = "an earlier attempt was cut off"
         elif known.fault is not None and in_doubt(known.fault, call.tool):
             call.doubt = known.fault.message
-    elif step.healing is not None and (before := run.state.latest_try(call.key)) is not None:
+    elif (before := run.state.latest_try(call.key)) is not None and (
+        step.healing is not None or before.status == "running"
+    ):
         call.attempt = before.attempt + 1
+        if before.status == "running" and call.tool.effect == "once":
+            call.doubt = "an earlier attempt was cut off"
     return call

@@ -33,6 +33,7 @@ from replan.run.human_input import questions as asking
 from replan.run.human_input import wishes
 from replan.run.orchestrator.ending import Ending
 from replan.run.recovery import by_relatives
+from replan.run.recovery.left_apart import left_apart, settle_left
 from replan.run.rounds import judging, stages
 from replan.run.rounds import next_round as rounds
 from replan.run.session.context import Run
@@ -60,6 +61,8 @@ class Deciding(Ending):
                 raise HandedOver
             if keys := self._known_elsewhere(step):
                 return by_relatives.settle_apart(run, keys)
+            if keys := self._left_apart(step):
+                return settle_left(run, keys, self.deadline)
             match step:
                 case Stop():
                     return None
@@ -120,6 +123,14 @@ class Deciding(Ending):
             if key not in self.looked_up and (last or not state.holds(call))
         ]
         self.looked_up.update(found)
+        return found
+
+    def _left_apart(self, step: Decision) -> list[CallKey]:
+        """The calls in doubt that no step of the plan has, and that a person is about to be asked of, or the task to end over; each once."""
+        if not rests_on_a_doubt(step):
+            return []
+        found = [key for key in left_apart(self.run.state) if key not in self.asked_apart]
+        self.asked_apart.update(found)
         return found
 
     def _allow_round(self) -> None:

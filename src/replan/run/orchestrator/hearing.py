@@ -16,6 +16,7 @@ class Hearing:
 
     __slots__ = (
         "again",
+        "asked_apart",
         "beside",
         "cut_off",
         "deadline",
@@ -39,6 +40,8 @@ class Hearing:
         """Its time is up: nothing is begun any more."""
         self.looked_up: set[CallKey] = set()
         """Calls in doubt that were looked for in the logs of the family."""
+        self.asked_apart: set[CallKey] = set()
+        """Calls in doubt that no step of the plan has, and that code has tried to settle."""
         self.cut_off = False
         """What ran was cut off for a pause."""
         self.again = False
