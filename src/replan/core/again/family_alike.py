@@ -48,6 +48,11 @@ class Alike(NamedTuple):
         return self.had.call.status == "succeeded"
 
     @property
+    def tells(self) -> tuple[bool, bool]:
+        """How well it tells of the effect: best is what surely had it, and the call itself, not one that it stands for in another task."""
+        return self.is_sure, self.had.call.was_made and not self.had.call.of_call
+
+    @property
     def counts(self) -> bool:
         """True if it surely is what the call was for: who leaves that out leaves nothing undone."""
         return self.is_sure and self.stands
@@ -179,7 +184,7 @@ def alike(
             continue
         if one.had.call.status in ("running", "retrying"):
             begun.append(one)
-        elif one.key not in known or (one.is_sure and not known[one.key].is_sure):
+        elif one.key not in known or one.tells > known[one.key].tells:
             known[one.key] = one
     # several may have begun one call, and wait for the one that makes it
     found = (*known.values(), *(one for one in begun if one.key not in known))

@@ -103,6 +103,11 @@ class Family:
         """Who has made this call, where it was another task."""
         return self._foreign.makers.get(key)
 
+    def tries(self, call: CallState) -> int:
+        """How often others have tried the call, as far as their logs tell."""
+        every = (one for state in self.others.values() for one in state.made.get(call.tool_id, ()))
+        return len({one.started for one in every if one.key == call.effect_key})
+
     def numbers_before(self, base: str, at: float) -> set[int]:
         """Which of the like calls others had made by then."""
         made = (one for one in self._foreign.bases.get(base, ()) if one.known_at <= at)

@@ -97,3 +97,5 @@ class OutcomeSettled(OfCall):
     """When it took effect, where another task of the family has had it."""
     refused: str = Field(default="", exclude_if=lambda value: not value)
     """Why it does not stand for its step, though it happened; empty if it does."""
+    of_call: CallKey = Field(default="", exclude_if=lambda value: not value)
+    """The key that it was made with, where that is another one: which of several like calls of other tasks it was."""

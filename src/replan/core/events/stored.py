@@ -65,7 +65,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     CallStarted: ("keys_in",),
     CallCompleted: ("of_call",),
     OutcomeUnknown: ("taken_on",),
-    OutcomeSettled: ("at", "refused"),
+    OutcomeSettled: ("at", "refused", "of_call"),
     QuestionAsked: ("answer_schema",),
     QuestionAnswered: ("step_id",),
 }

@@ -242,13 +242,15 @@ def _outcome_settled(state: State, event: e.OutcomeSettled, ts: float) -> None:
         call.settled = state.any_settled = True
         call.refused = event.refused
         if like := state.like_in_doubt(call.key):  # it is that one, whatever its key is here
-            call.of_call = like[0]
+            call.of_call = event.of_call or like[0]
             _stands_for(state, call.of_call)
     else:
         call.status = "failed"
+        # of like ones elsewhere, none was made here
+        again = call.key not in state.undone or not state.like_in_doubt(call.key)
         if (tried := state.tries_elsewhere.get(call.key)) is not None:
             state.tries_elsewhere = {**state.tries_elsewhere, call.key: (tried[0], True)}
-        state.undone[event.call_key] = state.undone.get(event.call_key, 0) + 1
+        state.undone[event.call_key] = state.undone.get(event.call_key, 0) + again
         if step is not None and step.healing is None:
             step.healing = Healing()  # its next try is not its first
         if step is not None and step.calls.get(call.slot) is call:

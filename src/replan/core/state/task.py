@@ -82,6 +82,25 @@ OLD_SECS = 60.0
 """After so long a reading of an earlier round is made anew."""
 
 
+def of_likes(tries: Mapping[CallKey, int]) -> str:
+    """The name of what is in doubt elsewhere: each key, and which try of it that is. (A release that knows of no tries takes it for several
+    calls, of which it cannot tell.)"""
+    return LIKE + ",".join(f"{key},#{tries[key]}" for key in sorted(tries))
+
+
+def like_tries(of_try: str) -> dict[CallKey, int]:
+    """What such a name says; nothing if it is none. Without a try: as an older release wrote it."""
+    found: dict[CallKey, int] = {}
+    key = ""
+    for part in of_try.removeprefix(LIKE).split(",") if of_try.startswith(LIKE) else ():
+        if part.startswith("#"):
+            found[key] = int(part[1:])
+        else:
+            key = part
+            found[key] = 0
+    return found
+
+
 @dataclass(slots=True)
 class State:
     """A task, as its log tells it."""
@@ -470,7 +489,12 @@ class State:
     def like_in_doubt(self, key: CallKey) -> list[CallKey]:
         """The keys of other tasks' calls that make this one a doubt, where it is one for what is like it."""
         of_try, told = self.tries_elsewhere.get(key, ("", True))
-        return [] if told or not of_try.startswith(LIKE) else of_try.removeprefix(LIKE).split(",")
+        return [] if told else list(like_tries(of_try))
+
+    def likes_not_had(self, key: CallKey) -> dict[CallKey, int]:
+        """Other tasks' calls like this one, and which try of each, of which this task was told that they did not happen."""
+        of_try, told = self.tries_elsewhere.get(key, ("", False))
+        return like_tries(of_try) if told else {}
 
     def is_under_way(self, call: CallState) -> bool:
         """True if it was started and is not at its end: it runs, or waits to be tried again."""

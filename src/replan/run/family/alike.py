@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from replan.core.again.family_alike import Alike, Mending, alike, mending, name_of_all, under_way
+from replan.core.again.in_family import Family
 from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
 from replan.core.failures.faults import NOT_MADE
 from replan.core.ids import base_of, call_key, split_key
-from replan.core.state.task import LIKE, Output, State
+from replan.core.state.task import Output, State, of_likes
 from replan.core.types import CallKey, JsonObject, StepId, ToolSpec
 from replan.errors import TaskNotFound
 from replan.run.family.logs import logs_of
@@ -178,15 +179,15 @@ async def _found(
             doubts.append(one)
         elif meant is None or changed or one.had.known_at > meant:
             return one
-    return await _in_doubt(run, call.key, doubts) if doubts else None
+    return await _in_doubt(run, call.key, doubts, family) if doubts else None
 
 
 def _is_meant(run: Run, call: Wanted) -> bool:
     return is_meant_again(run.state.steps[call.step_id].step, call.slot.action_id)
 
 
-async def _in_doubt(run: Run, key: CallKey, doubts: Sequence[Alike]) -> Theirs | None:
-    """A doubt elsewhere is one here, until somebody has told this task so of these very calls. One that is about to be made there waits for
+async def _in_doubt(run: Run, key: CallKey, doubts: Sequence[Alike], family: Family) -> Theirs | None:
+    """A doubt elsewhere is one here, until somebody has told this task so of these very tries. One that is about to be made there waits for
     this task, which has the name of all; and one that was begun there and never taken was not made."""
     store = run.parts.store
     owners = await store.who_has(run.task_id, [one.had.call.key for one in doubts])
@@ -199,10 +200,11 @@ async def _in_doubt(run: Run, key: CallKey, doubts: Sequence[Alike]) -> Theirs |
             and not (await store.summary(one.had.task_id)).held
         )
     ]
-    of_try = LIKE + ",".join(sorted(one.key for one in open_))
-    if not open_ or run.state.tries_elsewhere.get(key) == (of_try, True):
+    known = run.state.likes_not_had(key)
+    tries = {one.key: family.tries(one.had.call) for one in open_}
+    if all(known.get(like) == tried for like, tried in tries.items()):
         return None
-    return Theirs(open_[0].had.task_id, "in doubt", of_try=of_try)
+    return Theirs(open_[0].had.task_id, "in doubt", of_try=of_likes(tries))
 
 
 async def _taken(

@@ -94,28 +94,24 @@ class Doubts:
         due = due_at(run, step, call, tool)
         by = f"the verifier of {tool.id!r}"
         others = Others(run, call, tool, verifier)
+        keys = run.state.like_in_doubt(call.key) or [call.key]  # else what it may be was made with these
         wait, failed = FIRST_WAIT_SECS, 0
         while True:
-            try:
-                found = await self._look(step, call, tool, verifier, parameters, place, urgency)
-                keyed = False
-                if isinstance(found, list) and found and verify.by_key(verifier):
-                    known = await self._knows_the_key(
-                        step, call, tool, verifier, parameters, place, urgency, found
+            none = True  # so far, of all that it may be
+            broken: Fault | None = None
+            for wanted in keys:
+                try:
+                    found, keyed = await self._found(
+                        step, call, tool, verifier, parameters, place, urgency, wanted
                     )
-                    if isinstance(known, Fault):
-                        found = known
-                    elif keyed := known:
-                        found = [one.of_call(call.key) for one in found]
-            except verify.CannotTell as error:
-                return Unsettled(f"{by} cannot tell: {error}")
-            now = run.now()
-            if isinstance(found, Fault):
-                failed += 1
-                if failed >= MOST_FAILED_LOOKS and now >= due:
-                    return Unsettled(f"{by} could not look: {found.message}")
-            else:
-                failed = 0
+                except verify.CannotTell as error:
+                    return Unsettled(f"{by} cannot tell: {error}")
+                now = run.now()
+                if isinstance(found, Fault):
+                    none, broken = False, found
+                    continue
+                if found and not keyed and len(keys) > 1:
+                    return Unsettled(f"{by} cannot tell which of several like calls of other tasks it finds")
                 async with self._claiming:
                     try:
                         left = others.unclaimed(found, keyed=keyed)
@@ -124,11 +120,16 @@ class Doubts:
                     sure = keyed or len(left) > others.under_way()
                     if left and sure:
                         given = await packed(left[0].output, run.state.policy.max_output_bytes)
-                        return await self._happened(call, tool, given, by, left[0].record)
+                        return await self._happened(call, tool, given, by, left[0].record, of_call=wanted)
                 if found and not left and not all(one.listed for one in found):
                     return Unsettled(f"{by} cannot tell: what it finds has settled another call already")
-                if not left and now >= due:
-                    return self._did_not_happen(call, by)
+                none = none and not left and now >= due
+            if none:
+                return self._did_not_happen(call, by)
+            now = run.now()
+            failed = failed + 1 if broken is not None else 0
+            if broken is not None and failed >= MOST_FAILED_LOOKS and now >= due:
+                return Unsettled(f"{by} could not look: {broken.message}")
             with run.pausing():
                 await run.parts.clock.sleep(min(wait, due - now) if now < due else wait)
             wait = min(2 * wait, LONGEST_WAIT_SECS)
@@ -139,12 +140,24 @@ class Doubts:
         base, names = base_of(call.key), state.bases(tool, parameters)
         return base in names or base == state.known_base(names, tool, parameters)
 
+    async def _found(
+        self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
+        parameters: JsonObject, place: Place, urgency: float, wanted: CallKey,
+    ) -> tuple[list[verify.Found] | Fault, bool]:  # fmt: skip
+        """What there is of a call of this key, and whether it was found by that."""
+        found = await self._look(step, call, tool, verifier, parameters, place, urgency, wanted)
+        if isinstance(found, Fault) or not found or not verify.by_key(verifier):
+            return found, False
+        known = await self._knows_the_key(step, call, tool, verifier, parameters, place, urgency, found)
+        if isinstance(known, Fault):
+            return known, False
+        return [one.of_call(wanted) for one in found] if known else found, known
+
     async def _look(
         self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
-        parameters: JsonObject, place: Place, urgency: float, by: str | None = None,
+        parameters: JsonObject, place: Place, urgency: float, wanted: CallKey,
     ) -> list[verify.Found] | Fault:  # fmt: skip
-        """One look at the world. `by`: the key that is looked for, if not the call's own."""
-        wanted = by or self._key_of(call)
+        """One look at the world, for what was made with this key."""
         value = verify.call_value(wanted, tool, parameters)
         asked = verify.reading_parameters(verifier, value)
         reader = self._reader(tool, verifier)
@@ -161,13 +174,6 @@ class Doubts:
             return outcome
         return verify.records(verifier, value, reading.answer)
 
-    def _key_of(self, call: CallState) -> CallKey:
-        """The key that what is in doubt was made with: another one than the call has, where another task has made a like one."""
-        keys = self._run.state.like_in_doubt(call.key)
-        if len(keys) > 1:
-            raise verify.CannotTell("several like calls of other tasks are in doubt")
-        return keys[0] if keys else call.key
-
     async def _knows_the_key(
         self, step: StepState, call: CallState, tool: ToolSpec, verifier: Verifier,
         parameters: JsonObject, place: Place, urgency: float, found: list[verify.Found],
@@ -180,7 +186,7 @@ class Doubts:
             return True
         nobodys = call_key(base_of(call.key), 0)
         try:
-            shown = await self._look(step, call, tool, verifier, parameters, place, urgency, by=nobodys)
+            shown = await self._look(step, call, tool, verifier, parameters, place, urgency, nobodys)
         except verify.CannotTell:
             return True
         if isinstance(shown, Fault):
@@ -213,11 +219,11 @@ class Doubts:
     # ── what is known then ──
 
     async def _happened(
-        self, call: CallState, tool: ToolSpec, given: Packed, by: str, record: str = ""
+        self, call: CallState, tool: ToolSpec, given: Packed, by: str, record: str = "", of_call: CallKey = ""
     ) -> JsonObject:
         """Record that it has happened, and what it gave: without its secrets, as any output."""
         seen = await sealed(given, self._run, tool, self._run.state.policy.max_output_bytes)
-        record_settled(self._run, call, happened=True, given=seen, by=by, record=record)
+        record_settled(self._run, call, happened=True, given=seen, by=by, record=record, of_call=of_call)
         return added_metadata(tool, seen.value)
 
 

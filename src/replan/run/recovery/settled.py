@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from replan.core.events import OutcomeSettled
 from replan.core.state.task import CallState
-from replan.core.types import Fault, JsonObject
+from replan.core.types import CallKey, Fault, JsonObject
 from replan.run.session.context import Run
 from replan.run.session.outputs import Packed
 
@@ -35,8 +35,10 @@ def record_settled(
     record: str = "",
     at: float | None = None,
     refused: str = "",
+    of_call: CallKey = "",
 ) -> None:
-    """Record what became of the call. `refused`: why it does not stand for its step, though it happened."""
+    """Record what became of the call. `refused`: why it does not stand for its step, though it happened; `of_call`: the key that it was made
+    with."""
     kept = given.artifact if given is not None else None
     run.record(
         OutcomeSettled(
@@ -45,6 +47,7 @@ def record_settled(
             output=given.value if given is not None and kept is None else None, artifact=kept,
             files=given.files if given is not None else (),
             masked=given is not None and given.masked, at=at, refused=refused,
+            of_call=of_call if of_call != call.key else "",
         ),
         artifacts=given.new if given is not None else (),
     )  # fmt: skip
