@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -109,3 +110,56 @@ def test_where_a_tree_of_one_way_is_wrong_is_told_at_any_depth() -> None:
     }
     (fault,) = faults(schema, deep(60, 1))
     assert len(fault.path) == 60
+
+
+def inherited(length: int) -> dict[str, Any]:
+    """Definitions each of which has a field of its own, and all that the next one has."""
+    defs = {f"a{n}": {"properties": {f"p{n}": {}}, **ref(f"a{n + 1}")} for n in range(length)}
+    return {"$defs": {**defs, f"a{length}": {}}, **ref("a0")}
+
+
+def one_of(kinds: int, fields: int) -> dict[str, Any]:
+    """Kinds of objects with other fields each, named by as many schemas."""
+    defs = {f"k{n}": {"properties": {f"p{n}_{m}": ref("any") for m in range(fields)}} for n in range(kinds)}
+    every = {"oneOf": [ref(f"k{n}") for n in range(kinds)]}
+    return {
+        "$defs": {**defs, "any": {"type": "string"}, "every": every},
+        "items": ref("every"),
+        **ref("every"),
+    }
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        inherited(4_000),
+        chain(4_000, lambda next_: {"allOf": [next_]}),
+        {
+            "$defs": {
+                f"a{n}": {"$dynamicAnchor": "a", "$id": f"https://example.org/{n}", "items": {"$dynamicRef": "#a"}}
+                for n in range(1_000)
+            },
+            "$ref": "https://example.org/0",
+        },
+    ],
+    ids=["inherited", "a chain", "dynamic"],
+)  # fmt: skip
+def test_it_is_known_in_time_that_grows_with_the_schema(schema: dict[str, Any]) -> None:
+    began = time.process_time()
+    growth(schema)
+    assert time.process_time() - began < 3, "some ten seconds where each hands on the names of all"
+
+
+def test_what_is_inherited_in_long_lines_or_has_many_kinds_is_applied() -> None:
+    assert unheld(inherited(1_500)) == ""
+    assert unheld(one_of(150, 30)) == ""
+    assert growth(one_of(150, 30)).looks == 606, "each kind twice, and each field of one of them alone"
+
+
+@pytest.mark.parametrize("most_work", [0, 1, 10, 100])
+def test_names_that_are_not_told_apart_count_no_less(most_work: int) -> None:
+    ways = ("in place", "a field", "a field of any name", "items", "of two")
+    for schema in (*(chain(12, twice(way)) for way in ways), inherited(50), one_of(5, 5)):
+        exact, worst = growth(schema), growth(schema, most_work)
+        assert worst.looks >= exact.looks
+        assert worst.returns >= exact.returns
