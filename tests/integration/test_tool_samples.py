@@ -130,6 +130,27 @@ async def test_rows_of_a_database_are_a_sample_without_what_is_called_a_secret(t
     assert (without.sample, without.description) == (None, query.plain_description)
 
 
+async def test_what_looks_like_a_secret_is_in_no_row_that_is_told(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "shop.db") as db:
+        db.execute("CREATE TABLE notes (id INTEGER, text TEXT, more TEXT)")
+        key, long = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD", "hunter2" * 10
+        db.execute("INSERT INTO notes VALUES (1, ?, ?)", (key, f"postgres://shop:{long}@db/shop"))
+        db.execute("INSERT INTO notes VALUES (2, 'smtp_password', ?)", ("hunter2",))
+    db.close()
+    query = (await specs_of(sql(tmp_path / "shop.db")))["sql_query"]
+    assert query.sample == {"notes": ["1, ***, postgres://db/shop", "2, smtp_password, ***"]}
+    assert "with rows like (1, ***, postgres://db/shop) (2, smtp_password, ***)" in query.description
+    lines = plan_prompt("small", TASK, [query]).user + plan_prompt("standard", TASK, [query]).user
+    assert "hunter2" not in lines
+    assert "sk-proj" not in lines
+
+
+async def test_a_name_in_a_sample_that_looks_like_a_secret_is_masked() -> None:
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    source = FakeSource({"a": FakeTool(spec={"sample": {"uses": {key: 3}}})})
+    assert (await specs_of(source))["a"].sample == {"uses": {"***": 3}}
+
+
 SERVER = """
 from mcp.server.mcpserver import MCPServer
 

@@ -42,7 +42,7 @@ def with_seen_sample(spec: ToolSpec) -> ToolSpec:
 
 def _without(value: Any, hidden: set[Any]) -> Any:
     if isinstance(value, dict):
-        return {name: _without(one, hidden) for name, one in value.items()}
+        return {without_secrets_said(name): _without(one, hidden) for name, one in value.items()}
     if isinstance(value, list):
         return [_without(one, hidden) for one in value]
     if hidden and isinstance(value, str | int | float) and value in hidden:

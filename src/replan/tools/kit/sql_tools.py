@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from replan.core.secrets import MASK, is_secret_name
+from replan.core.secrets import MASK, is_secret_name, without_secrets_said
 from replan.core.tools.samples import as_many_as_fit
 from replan.core.types import ToolSpec
 from replan.errors import InputError, ToolCallError
@@ -129,7 +129,9 @@ class DatabaseSource(KitSource):
 
 
 def sampled(database: Database, tables: Sequence[Table]) -> dict[str, list[str]]:
-    """The first rows of the first tables, each as short text; none where the database cannot tell them."""
+    """The first rows of the first tables, each as short text without what looks like a secret: they stand in descriptions, too. None where the
+    database cannot tell them.
+    """
     asked = [(table["name"], _row(table)) for table in tables[:_SAMPLED_TABLES]]
     parts = [
         f"SELECT * FROM (SELECT {_literal(name)} AS t, {row} AS r FROM {_source(name)} LIMIT {_SAMPLED_ROWS})"
@@ -141,13 +143,29 @@ def sampled(database: Database, tables: Sequence[Table]) -> dict[str, list[str]]
         return found
     with contextlib.suppress(ToolCallError):
         for one in database.query(" UNION ALL ".join(parts), [], _SAMPLED_TABLES * _SAMPLED_ROWS)["rows"]:
-            text = " ".join(str(one["r"]).split())
+            text = ", ".join(_seen(str(one["r"]).split(_BETWEEN)))
             found.setdefault(str(one["t"]), []).append(
                 text[:_SAMPLED_CHARS] + "…" * (len(text) > _SAMPLED_CHARS)
             )
     return found
 
 
+def _seen(values: Sequence[str]) -> Iterator[str]:
+    """The beginnings of a row's values, cut once they are masked: half a password is known by nothing. What a row calls as secrets are called
+    (`smtp_password`) stands behind that.
+    """
+    is_named = False
+    for value in values:
+        text = " ".join(value.split())
+        seen = MASK if is_named else without_secrets_said(text)
+        yield seen[:_SAMPLED_VALUE]
+        is_named = is_named or is_secret_name(text)
+
+
+_BETWEEN = "\x1f"
+"""Between the values of a row."""
+_SAMPLED_VALUE, _LOOKED_AT = 40, 400
+"""Characters of a value that are shown, and that are looked at for secrets."""
 _SAMPLED_TABLES = 8
 _SAMPLED_ROWS = 2
 _SAMPLED_COLUMNS = 12
@@ -160,10 +178,10 @@ def _row(table: Table) -> str:
     texts = [
         _literal(MASK)
         if is_secret_name(name)
-        else f"coalesce(substr(CAST({_identifier(name)} AS VARCHAR), 1, 40), 'NULL')"
+        else f"coalesce(substr(CAST({_identifier(name)} AS VARCHAR), 1, {_LOOKED_AT}), 'NULL')"
         for name in names
     ]
-    return " || ', ' || ".join(texts[:_SAMPLED_COLUMNS])
+    return f" || {_literal(_BETWEEN)} || ".join(texts[:_SAMPLED_COLUMNS])
 
 
 def _identifier(name: str) -> str:
