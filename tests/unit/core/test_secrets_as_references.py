@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cpu_time import cpu
 from replan.core.secrets import MASK, KnownSecrets, Pieces
+from replan.core.waits.condition import condition_with_values
 
 SECRETS = ["q8Zk3+fT/9pLmXw2v7RrYg==", "P4ss&word<2026>=x'\"", "zäh-\U0001f511-Schlüssel`"]
 
@@ -136,6 +137,17 @@ def test_a_secret_of_which_every_sign_is_a_reference_is_told_in_no_piece(secret:
     )
 
 
+@pytest.mark.parametrize("secret", ["Abcdefg\\<12345678", "Abcdefg\\ö12345678", 'Abcd`\\ö\\<1234"5678'])
+def test_a_secret_with_a_backslash_before_a_reference_is_hidden(secret: str) -> None:
+    known = KnownSecrets()
+    known.add(secret, "key")
+    written = json.dumps(secret)[1:-1].replace("<", "\\u003c").replace("`", "\\u0060")
+    assert "\\\\\\u" in written
+    assert known.hide(f"as {written}.") == f"as {MASK}."
+    assert known.hide(f"as {condition_with_values('${x}', lambda _: secret)}.") == f'as `"{MASK}"`.'
+    assert not known.may_stand_in(b"as something else: \\\\\\u003c")
+
+
 def test_a_secret_that_has_references_itself_is_hidden_as_it_is_and_as_it_is_read() -> None:
     known = KnownSecrets()
     known.add("p%40ss+word/77", "password")  # out of an address
@@ -157,6 +169,7 @@ def test_a_short_secret_is_hidden_beside_its_name_behind_references_too() -> Non
     "piece",
     [
         "&",
+        "\\\\\\u003c",
         "&amp;",
         "&#",
         "&#x2B;",

@@ -15,11 +15,13 @@ from html.entities import html5
 _NAMES = {name[:-1]: sign for name, sign in html5.items() if name.endswith(";") and len(sign) == 1}
 _REFERENCE = re.compile(
     r"&(?:amp;){0,2}(?:#0{0,4}(?P<decimal>[0-9]{1,7})|#[xX]0{0,4}(?P<hex>[0-9a-fA-F]{1,6})|(?P<name>[a-zA-Z][a-zA-Z0-9]{1,7}));"
-    r"|\\{1,4}u(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\{1,4}u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})"
-    r"|\\{1,4}u(?P<unit>[0-9a-fA-F]{4})"
-    r"|(?:\\{1,4}x|%)(?P<byte>[0-9a-fA-F]{2})"
+    r"|%(?P<percent>[0-9a-fA-F]{2})"
+    r"|(?:(?<!\\)(?:\\\\){1,2}|\\)(?:"
+    r"u(?P<high>[dD][89abAB][0-9a-fA-F]{2})(?:(?:\\\\){1,2}|\\)u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|u(?P<unit>[0-9a-fA-F]{4})|x(?P<byte>[0-9a-fA-F]{2}))"
 )
-"""Also in HTML within HTML, and in JSON within JSON. No sign that a password may have has a name of more than eight letters alone."""
+"""Also in HTML within HTML, and in JSON within JSON, where backslashes are doubled; before an odd number of them but one stand others, each as two.
+No sign that a password may have has a name of more than eight letters alone."""
 _MOST_ROUNDS = 3
 _SIGNS = ("&", "\\u", "\\x", "%")
 LONGEST = 22
@@ -98,6 +100,8 @@ def _sign(found: re.Match[str]) -> str | None:
     if found["high"]:
         return chr(0x10000 + ((int(found["high"], 16) & 0x3FF) << 10) + (int(found["low"], 16) & 0x3FF))
     number = (
-        int(found["decimal"]) if found["decimal"] else int(found["hex"] or found["unit"] or found["byte"], 16)
+        int(found["decimal"])
+        if found["decimal"]
+        else int(found["hex"] or found["unit"] or found["byte"] or found["percent"], 16)
     )
     return chr(number) if number <= _LAST else None
