@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from cpu_time import cpu
 from replan.core.calls.inside import in_order, inside_violations, uses_item
 from replan.core.calls.site import ONLY
@@ -11,6 +13,7 @@ from replan.core.evaluation.read_since import Readings
 from replan.core.references.refs import Reference
 from replan.core.state.progress import CallState, Output, StepState
 from replan.core.types import Action, Step
+from replan.errors import UnresolvedReference
 
 
 def chain(count: int, first: str = "${item}", text: str = "${a%d.output.text}") -> Step:
@@ -52,3 +55,19 @@ def test_readings_that_many_others_use_are_looked_up_once_each() -> None:
     with cpu(2.0):
         assert known.value(wanted, "a39", nothing) == {"text": ""}
         assert len(known.value(wanted, None, nothing)) == 40
+
+
+def test_what_one_of_a_long_row_has_read_is_looked_up_however_many_it_goes_by() -> None:
+    made = CallState("k", "m", ONLY, "read", 1, "reads", {"text": ""}, "succeeded", Output({"text": ""}))
+    known = Readings([StepState(Step(step_id="m", tool="read"), calls={ONLY: made})])
+    step = chain(1_000, first="")
+    alone = Action(action_id="unread", tool="read", parameters={"text": "nobody has"})
+    wanted = StepState(step.model_copy(update={"for_each": None, "actions": (alone, *step.actions)}))
+
+    def nothing(ref: Reference) -> tuple[Any, str]:
+        raise AssertionError(ref)
+
+    assert known.value(wanted, "a999", nothing) == {"text": ""}, "and what it does not use is not asked for"
+    assert known.value(wanted, "a0", nothing) == {"text": ""}
+    with pytest.raises(UnresolvedReference):
+        known.value(wanted, "unread", nothing)

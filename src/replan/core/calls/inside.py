@@ -72,6 +72,17 @@ def in_order(step: Step) -> list[Action]:
     return [*first, *last]
 
 
+def with_what_it_uses(step: Step, action_id: ActionId) -> list[Action]:
+    """The action and all that it uses of its step, also by way of others, each after what it uses itself."""
+    parameters = {one.action_id: one.parameters for one in step.actions}
+    found, waiting = {action_id}, [action_id]
+    while waiting:
+        new = {*_used(step, parameters[waiting.pop()], parameters.keys())} - found
+        found |= new
+        waiting += new
+    return [one for one in in_order(step) if one.action_id in found]
+
+
 def _ordered(step: Step, needs: Needs) -> tuple[list[Action], list[Action]]:
     """Those that come in an order, each after those that it needs, and those that never do."""
     names = _names(step)

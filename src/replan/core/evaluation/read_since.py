@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from replan.core.calls.inside import in_order, own_action
+from replan.core.calls.inside import in_order, own_action, with_what_it_uses
 from replan.core.ids import canonical
 from replan.core.references.refs import Reference, listed
 from replan.core.references.resolve import resolve
@@ -62,10 +62,11 @@ class Readings:
                 given[made.action_id] = self._read(step, made.tool, made.parameters, inside)
             return given[made.action_id]
 
-        if action is not None:
-            return one(step.action(action))
-        for each in in_order(step.step):  # so that none goes deeper than one other
+        wanted = in_order(step.step) if action is None else with_what_it_uses(step.step, action)
+        for each in wanted:  # so that none goes deeper than one other
             one(each)
+        if action is not None:
+            return given[action]
         return {each.action_id: given[each.action_id] for each in step.step.actions}
 
     def _read(self, step: StepState, tool_id: ToolId, parameters: JsonObject, lookup: Lookup) -> Any:
