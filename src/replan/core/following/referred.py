@@ -42,7 +42,7 @@ class Followed(NamedTuple):
             return ref.problem
         if ref.head not in self.schemas:
             return self._not_there(ref)
-        if not ref.path or ref.head not in self.values:
+        if not ref.path or ref.within or ref.head not in self.values:
             return ""
         try:
             select(ref.path, self.values[ref.head])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from replan.core.kinds.workflow import Workflow
+from replan.core.references.braces import in_braces, replaced
 from replan.core.references.conditions import expression
 from replan.core.references.expressions.grammar import literal
 from replan.core.references.meter import PathError
@@ -132,7 +133,7 @@ def _parameters(call: JsonObject, value: Value) -> Any:
 
 
 def _condition(text: Any, value: Value) -> str:
-    written = str(text)
+    written = _in_paths(str(text), value)
     if expression(written) is not None:
         return changed(written, lambda raw: _in_expression(raw, value))
     return changed(written, lambda raw: _literal(raw, value))
@@ -163,6 +164,7 @@ def _is_empty(item: Any, value: Value) -> bool:
 def _text(text: str, value: Value) -> Any:
     if is_plain(text):
         return text
+    text = _in_paths(text, value)
     if any(isinstance(part, Expression) and slots_in(part.raw) for part in parse(text)):
         text = _computed(text, value)
     parts = parse(text)
@@ -184,6 +186,24 @@ def _text(text: str, value: Value) -> Any:
         elif piece != "":
             wanted.append(piece)
     return _written(wanted)
+
+
+def _in_paths(text: str, value: Value) -> str:
+    """The text with the slots inside the paths of its references filled in, as literals there; the others stay."""
+    if not any(slots_in(ref.raw) for one in references(text) for ref in one.within):
+        return text
+
+    def filled(raw: str) -> str:
+        if _slot(raw) is not None:
+            return raw
+        inner = raw[2:]
+        places = in_braces(inner)
+        return raw[:2] + replaced(inner, ((place, literal_of(inner[slice(*place)])) for place in places))
+
+    def literal_of(raw: str) -> str:
+        return _literal(raw, value) if _slot(raw) is not None else filled(raw)
+
+    return changed(text, filled)
 
 
 def _computed(text: str, value: Value) -> str:
@@ -272,6 +292,7 @@ def _items(given: Any, value: Value) -> Any:
     """A list that a slot gives; else as it is written, with slots in the items of a list, or in an expression, filled in."""
     if isinstance(given, list):
         return _filled(given, value)
+    given = _in_paths(given, value) if isinstance(given, str) else given
     if isinstance(given, str) and expression(given) is not None:
         return _computed(given, value)
     alone = whole(given) if isinstance(given, str) else None

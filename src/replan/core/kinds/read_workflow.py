@@ -248,7 +248,7 @@ def _inside_paths(step: JsonObject, slots: Mapping[str, JsonObject]) -> Iterator
     for raw, path in paths.items():
         for one in findings(path, At(None), meant)[0]:
             if not isinstance(one, Lacking):
-                yield f"{raw}: {one.say()}; a slot stands in values, and in `when` in braces, and in no path of a reference"
+                yield f"{raw}: {one.say()}; a slot is written ${{slots.NAME}} there, without quotes"
 
 
 def _place_of(text: str, places: Mapping[str, int]) -> Place:

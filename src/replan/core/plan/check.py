@@ -24,6 +24,7 @@ from replan.core.plan.constant import ConstantCall, constant_call
 from replan.core.plan.fields import order_violations
 from replan.core.plan.graph import Graph
 from replan.core.plan.index import Draft, PlannedCall, metadata_name, references_of
+from replan.core.plan.outer_names import with_outer_names
 from replan.core.plan.receivers import SecretMetadata
 from replan.core.plan.repeats import Deed, Room, meant_by_order
 from replan.core.references.conditions import read_condition, roots
@@ -175,6 +176,7 @@ class _Check:
         read = [self._with_tools(step) for step in given]
         for step, calls in read:
             self._register(step, calls)
+        read = [self._with_outer_names(step, calls) for step, calls in read]
         calls_of = [calls for _, calls in read]
         references = [
             references_of(step)
@@ -306,11 +308,22 @@ class _Check:
         elif new in self.used:
             self.say(f"the {kind} id {new!r} was used earlier in this task; take a new one")
 
+    def _with_outer_names(self, step: Step, calls: list[PlannedCall]) -> tuple[Step, list[PlannedCall]]:
+        if step.when is not None and (condition := read_condition(step.when)) != step.when:
+            step = step.model_copy(update={"when": condition})
+        if step.step_id in self.settled or not (
+            step.when is not None or step.for_each is not None or any(map(_refers, calls))
+        ):
+            return step, calls
+        made = with_outer_names(self.draft, step, calls, self.tools.resolve)
+        if made is step:
+            return step, calls
+        given = [one.parameters for one in made.actions or (made,)]
+        return made, [call._replace(parameters=one) for call, one in zip(calls, given, strict=True)]
+
     # ── dependencies ──
 
     def _with_dependencies(self, step: Step, calls: list[PlannedCall], references: list[Reference]) -> Step:
-        if step.when is not None and (condition := read_condition(step.when)) != step.when:
-            step = step.model_copy(update={"when": condition})
         declared = self._declared(step)
         if not (references or self.draft.writers) and step.when is None:  # then nothing is implied
             if declared is step.dependencies:

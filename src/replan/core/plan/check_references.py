@@ -8,6 +8,7 @@ from replan.core.calls.inside import inside_violations, own_action
 from replan.core.data import schemas
 from replan.core.following.referred import is_followed
 from replan.core.plan.index import Draft, metadata_name
+from replan.core.references.braces import in_braces
 from replan.core.references.conditions import (
     STATUSES,
     check_condition,
@@ -17,7 +18,7 @@ from replan.core.references.conditions import (
     waits_for_failure,
 )
 from replan.core.references.expressions.kinds import Misfit, types_given
-from replan.core.references.paths import PathError, chains, gives_list, select, static_steps
+from replan.core.references.paths import PathError, chains, check_path, gives_list, select, static_steps
 from replan.core.references.refs import (
     WORDS,
     Expression,
@@ -25,24 +26,26 @@ from replan.core.references.refs import (
     expressions,
     is_plain,
     listed,
+    references,
     whole,
     written_as_text,
 )
 from replan.core.references.scopes import At, Chain, Lacking, Meant, Outputs, Place, findings
+from replan.core.references.trees import braces_at_root
 from replan.core.types import JsonObject, Step, StepId
 from replan.core.words import some
 
 _OF_A_STEP = ("output", "outputs", "status")
 
 
-def reference_violations(draft: Draft, step: Step, references: Iterable[Reference]) -> Iterator[str]:
-    """What is wrong with the step's references (as `references_of` gives them), its condition and its `for_each`."""
+def reference_violations(draft: Draft, step: Step, found: Iterable[Reference]) -> Iterator[str]:
+    """What is wrong with the step's references (`found`: as `references_of` gives them), its condition and its `for_each`."""
     where = f"step {step.step_id!r}"
     for text in (*_for_each(draft, step), *_condition(draft, step)):
         yield f"{where}: {text}"
     if step.actions:
         yield from inside_violations(step)
-    for ref in references:
+    for ref in found:
         if problem := _problem(draft, step, ref) or _inside(draft, step, ref):
             yield f"{where}: {problem}"
 
@@ -149,17 +152,14 @@ def names_meant(draft: Draft, step: Step) -> Meant:
     return meant
 
 
-_SELECTED = (
-    "; two lists are joined by a field that both have with ${= merge_by(a.output, b.output, 'key') }; what is selected by another "
-    "value needs a step of its own with a tool that selects, or is planned in a next part (`more`), when the value is known and is written down"
-)
+_SELECTED = "; two lists are joined by a field that both have with ${= merge_by(a.output, b.output, 'key') }"
 
 
 def _inside(draft: Draft, step: Step, ref: Reference) -> str:
     """What the filters and projections of the reference look at that is not there, or not what it looks like."""
     if ref.problem or not ref.path or static_steps(ref.path) is not None:
         return ""
-    found, _ = findings(ref.path, _begins(draft, step, ref), names_meant(draft, step))
+    found, _ = findings(ref.path, begins(draft, step, ref), names_meant(draft, step))
     for one in found:
         if isinstance(one, Lacking):
             return f"{ref.raw} selects nothing: {one.say(f'the output of {ref.head!r}')}"
@@ -167,7 +167,7 @@ def _inside(draft: Draft, step: Step, ref: Reference) -> str:
     return ""
 
 
-def _begins(draft: Draft, step: Step, ref: Reference) -> Place:
+def begins(draft: Draft, step: Step, ref: Reference) -> Place:
     """What the path of a reference looks into."""
     if ref.head != "item":
         return Place() if ref.head in WORDS else At(draft.produced(ref, step.step_id))
@@ -277,6 +277,9 @@ def _for_each(draft: Draft, step: Step) -> Iterator[str]:
     if step.for_each is None:
         return
     ref = whole(step.for_each)
+    if own := next((one.head for one in references(step.for_each) if one.head in ("item", "index")), ""):
+        yield f"`for_each` cannot refer to its own {own}"
+        return
     if ref is None and (items := listed(step.for_each)) is not None:
         for one in expressions(items):
             if problem := expression_problem(draft, one):
@@ -289,8 +292,6 @@ def _for_each(draft: Draft, step: Step) -> Iterator[str]:
             "`for_each` has to be one reference to a list, as ${step_1.output.items}, an expression that gives one, or a list, "
             f"not {step.for_each!r}"
         )
-    elif ref.head in ("item", "index"):
-        yield f"`for_each` cannot refer to its own {ref.head}"
     elif ref.head == "task":
         yield f"`for_each` needs a list, and {ref.raw} is a text"
     elif not schemas.can_fit(given := given_types(draft, ref), frozenset({"array"})):
@@ -299,9 +300,6 @@ def _for_each(draft: Draft, step: Step) -> Iterator[str]:
 
 def _no_list(draft: Draft, computed: Expression) -> Iterator[str]:
     """Why an expression is no list to go through."""
-    if own := next((ref.head for ref in computed.references if ref.head in ("item", "index")), ""):
-        yield f"`for_each` cannot refer to its own {own}"
-        return
     try:
         given = types_worked_out(draft, computed)
     except Misfit as error:
@@ -336,6 +334,22 @@ def _inside_condition(draft: Draft, step: Step, when: str) -> Iterator[str]:
             ):
                 yield wrong
         return
+    found, _ = findings(when, condition_begins(draft), names_meant(draft, step))
+    for one in found:
+        yield (
+            one.say("the output that it looks at") if isinstance(one, Lacking) else f"{one.say()}{_SELECTED}"
+        )
+
+
+def _has_braces(when: str) -> bool:
+    """True where braces stand around what needs none, or in quotes."""
+    if is_plain(when) or expression(when) is not None:
+        return False
+    return bool(check_path(when, refers=True)) or not in_braces(when) or bool(braces_at_root(when))
+
+
+def condition_begins(draft: Draft) -> Place:
+    """What a condition looks into."""
 
     def given(names: Chain) -> JsonObject | None:
         if names[-1] not in ("output", "outputs") or len(names) not in (2, 3):
@@ -345,17 +359,13 @@ def _inside_condition(draft: Draft, step: Step, when: str) -> Iterator[str]:
             return None  # said of the name
         return draft.produced(Reference(head, head, None, ""))
 
-    found, _ = findings(when, Outputs(given), names_meant(draft, step))
-    for one in found:
-        yield (
-            one.say("the output that it looks at") if isinstance(one, Lacking) else f"{one.say()}{_SELECTED}"
-        )
+    return Outputs(given)
 
 
 def _condition(draft: Draft, step: Step) -> Iterator[str]:
     if step.when is None:
         return
-    if not is_plain(step.when) and expression(step.when) is None:
+    if _has_braces(step.when):
         yield f"`when` is a JMESPath without braces, as step_1.output.total > `0`, not {step.when!r}"
         return
     if problem := check_condition(step.when) or _no_truth(draft, step.when):

@@ -130,8 +130,7 @@ def _renamed_action(
         return f"{opening}{names.get(name, name)}{between}{names.get(part, part)}"
 
     def reference(raw: str) -> str:
-        own = _OF_ACTION.sub(of_step, raw, count=1)
-        return own if own != raw else _in_expression(raw, heads)
+        return _in_expression(_OF_ACTION.sub(of_step, raw), heads)
 
     return action.model_copy(
         update={

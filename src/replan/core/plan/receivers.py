@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from replan.core.references.meter import Meter, opened
 from replan.core.references.paths import PathError, select
 from replan.core.references.refs import Reference, is_plain, listed, parse, references, whole
+from replan.core.references.trees import unfiltered
 from replan.core.secrets import MASK, Receiver, reveal_known, secret_places, with_places
 from replan.core.types import JsonObject, ToolSpec
 
@@ -107,7 +108,7 @@ class _Search:
         for part in parse(text):
             if isinstance(part, str):
                 continue
-            for ref in (part,) if isinstance(part, Reference) else part.references:
+            for ref in references(part.raw):
                 for real, shown in self._values(ref):
                     places = self._apart(path, real, shown, receiver) if alone else [path] * (real != shown)
                     for place in places:
@@ -135,12 +136,13 @@ class _Search:
     def _selected(self, ref: Reference, real: Any, shown: Any) -> _Pair:
         if not ref.path:
             return real, shown
+        path = unfiltered(ref.path) if ref.within else ref.path  # what is selected shows later: it may be all
         try:
-            found = select(ref.path, real, self._meter)
-        except PathError:
-            return None, None  # which is said better where it is filled in
+            found = select(path, real, self._meter)
+        except PathError:  # which is said better where it is filled in
+            return (real, shown) if ref.within else (None, None)
         try:
-            return found, select(ref.path, shown, self._meter)
+            return found, select(path, shown, self._meter)
         except PathError:
             return found, _NOTHING
 

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
+from replan.core.references.braces import replaced
 from replan.core.references.evaluate import is_empty, said
 from replan.core.references.loose import as_meant
 from replan.core.references.meter import Meter
-from replan.core.references.paths import Missing, PathError, check_path, parsed, select
-from replan.core.references.refs import WORDS, Expression, alone, gives_output, is_plain, parse
+from replan.core.references.paths import Missing, PathError, check_path, select
+from replan.core.references.refs import (
+    WORDS,
+    Expression,
+    Reference,
+    alone,
+    gives_output,
+    inside,
+    is_plain,
+    parse,
+    with_those_inside,
+)
+from replan.core.references.trees import braces_at_root, filled, parsed
 from replan.core.words import kind_of
 
 
@@ -21,24 +34,31 @@ def read_condition(text: str) -> str:
 def _without_braces(text: str) -> str:
     if is_plain(text) or any(isinstance(one, Expression) for one in parse(text)):
         return text.strip()
-    if not check_path(text):  # braces that stand in quotes: a text, whatever it says
-        return text
+    if not check_path(text, refers=True):  # braces that stand in quotes are a text, whatever it says
+        places = braces_at_root(text)
+        names = [_name(alone(text[begin:end])) for begin, end in places]
+        if "" in names:
+            return text
+        return replaced(text, zip(places, names, strict=True)).strip()
     out = ""
     for segment in parse(text):
-        if isinstance(segment, Expression):
-            return text.strip()
-        if isinstance(segment, str):
-            out += segment
-        elif segment.problem or segment.action:
+        name = segment if isinstance(segment, str) else _name(segment)
+        if not name:
             return text
-        else:
-            names = segment.head.split(".")
-            head = ".".join(name if name.isidentifier() else json.dumps(name) for name in names)
-            if gives_output(segment.head):
-                head += ".output"
-            path = segment.path
-            out += head + (f".{path}" if path and path[0] not in "[@" else path.removeprefix("@"))
+        out += name
     return out.strip()
+
+
+def _name(ref: Reference | Expression | None) -> str:
+    """What a reference is in a condition, without its braces; empty for what is nothing there."""
+    if not isinstance(ref, Reference) or ref.problem or ref.action:
+        return ""
+    names = ref.head.split(".")
+    head = ".".join(name if name.isidentifier() else json.dumps(name) for name in names)
+    if gives_output(ref.head):
+        head += ".output"
+    path = ref.path
+    return head + (f".{path}" if path and path[0] not in "[@" else path.removeprefix("@"))
 
 
 def expression(text: str) -> Expression | None:
@@ -51,7 +71,18 @@ def check_condition(text: str) -> str:
     """Why the condition cannot be read, in words; empty if it can."""
     computed = expression(text)
     if computed is None:
-        return check_path(text)
+        if problem := check_path(text, refers=True):
+            return problem
+        if braces_at_root(text):
+            return f"a step is named without braces, as step_1.output.total > `0`, not {text!r}"
+        return next(
+            (
+                one.problem or f"{one.raw} is no reference"
+                for one in inside(text)
+                if one.problem or isinstance(one, Expression)
+            ),
+            "",
+        )
     return computed.problem or next((one.problem for one in computed.references if one.problem), "")
 
 
@@ -60,7 +91,7 @@ def roots(text: str) -> list[tuple[str, str | None]]:
     if check_condition(text):
         return []
     if (computed := expression(text)) is not None:
-        return [(one.head, "output" if gives_output(one.head) else None) for one in computed.references]
+        return _heads(computed.references)
     found: dict[tuple[str, str | None], None] = {}
 
     def visit(node: Any, *, at_root: bool) -> None:
@@ -84,7 +115,18 @@ def roots(text: str) -> list[tuple[str, str | None]]:
                     visit(child, at_root=at_root)
 
     visit(parsed(text), at_root=True)
+    found.update(dict.fromkeys(_heads(_inside(text))))
     return list(found)
+
+
+def _heads(references: Iterable[Reference]) -> list[tuple[str, str | None]]:
+    every = (ref for one in references for ref in with_those_inside(one))
+    return [(ref.head, "output" if gives_output(ref.head) else None) for ref in every]
+
+
+def _inside(text: str) -> list[Reference]:
+    """What stands in braces in a condition that is a path."""
+    return [one for one in inside(text) if isinstance(one, Reference)]
 
 
 _CHAINS = (
@@ -122,7 +164,7 @@ def holds(text: str, scope: dict[str, Any]) -> bool:
             raise PathError(f"it gives {kind_of(found)}, and a condition is true or false")
         return found
     try:
-        found = select(text, full, meter)
+        found = select(_filled(text, _inside(text), full, meter), full, meter)
     except Missing:
         return False
     return bool(said(found, meter)) and not is_empty(found, meter)
@@ -132,17 +174,38 @@ def _worked_out(computed: Expression, scope: dict[str, Any], meter: Meter) -> An
     from replan.core.references.expressions.work import work_out
 
     def given(at: int) -> Any:
-        ref = computed.references[at]
-        found: Any = scope
-        for name in (*ref.head.split("."), *(["output"] if gives_output(ref.head) else [])):
-            found = found.get(name) if isinstance(found, dict) else None
-        if ref.action is not None:
-            found = _of_action(meter.opened(found), ref.action)
-        return select(ref.path, found, meter) if ref.path else found
+        return _given(computed.references[at], scope, meter)
 
     if computed.tree is None:
         raise PathError(computed.problem)
     return work_out(computed.tree, given, meter)
+
+
+def _given(ref: Reference, scope: dict[str, Any], meter: Meter) -> Any:
+    """What a reference gives of what the condition starts from."""
+    found: Any = scope
+    for name in (*ref.head.split("."), *(["output"] if gives_output(ref.head) else [])):
+        found = found.get(name) if isinstance(found, dict) else None
+    if ref.action is not None:
+        found = _of_action(meter.opened(found), ref.action)
+    return select(_filled(ref.path, ref.within, scope, meter), found, meter) if ref.path else found
+
+
+def _filled(path: str, within: Iterable[Reference], scope: dict[str, Any], meter: Meter) -> str:
+    """The path with the values of what stands in it; what has none is a fault, and not null."""
+    known = {ref.raw: ref for ref in within}
+
+    def value(raw: str) -> Any:
+        ref = known[raw]
+        name, *parts = ref.head.split(".")
+        if name not in scope or (gives_output(ref.head) and not parts and "output" not in scope[name]):
+            raise PathError(f"{raw} has no value")
+        try:
+            return _given(ref, scope, meter)
+        except Missing as error:
+            raise PathError(f"{raw}: {error.why}", error.available) from None
+
+    return filled(path, value) if known else path
 
 
 def _of_action(output: Any, action: str) -> Any:

@@ -264,6 +264,8 @@ class _Evaluator:
             raise NotComparable(
                 f"{_told(left)} {sign} {_told(right)} cannot be compared{_to_number(left, right)}"
             )
+        if isinstance(left, str) and isinstance(right, str):
+            self._meter.read_through(min(left, right, key=len))
         return _ORDERS[name](left, right)
 
     def _same(self, left: Any, right: Any) -> bool:
@@ -275,7 +277,11 @@ class _Evaluator:
             left, right = (plain_value(one) if isinstance(one, str) else one for one in (left, right))
         if isinstance(left, bool) or isinstance(right, bool):
             return left is right
-        self._meter.looked_at(left)
+        if isinstance(left, str) and isinstance(right, str):
+            if len(left) == len(right):
+                self._meter.read_through(left)
+        else:
+            self._meter.looked_at(left)
         return bool(left == right)
 
     def _function(self, name: str, children: list[Any], data: Any) -> Any:
@@ -319,7 +325,9 @@ class _Evaluator:
 
     def _charge(self, name: str, value: Any) -> None:
         """What the function takes to go through its argument, before it does."""
-        if name in ("to_string", "contains"):
+        if isinstance(value, str):
+            self._meter.read_through(value)
+        elif name in ("to_string", "contains"):
             self._meter.looked_at(value)
         elif isinstance(value, list | dict) and name not in ("length", "not_null", "to_array", "type"):
             self._meter.step(1 + len(value) // 2)

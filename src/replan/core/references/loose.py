@@ -25,10 +25,10 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 def as_meant(text: str) -> str:
     """The condition in JMESPath where it is written in another way of which that can be told; else as it is."""
-    if len(text) > MAX_LENGTH or not check_path(text) or OF_LENGTH.search(text):
+    if len(text) > MAX_LENGTH or not check_path(text, refers=True) or OF_LENGTH.search(text):
         return text
     meant = _negated(_valued([(str(one.lastgroup), one[0]) for one in _TOKEN.finditer(text)]))
-    return text if check_path(meant) else meant
+    return text if check_path(meant, refers=True) else meant
 
 
 def _valued(tokens: list[tuple[str, str]]) -> list[str]:

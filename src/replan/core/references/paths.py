@@ -1,23 +1,24 @@
 """Paths as they are written: read, checked, and what can be told of them beforehand. `core.references.evaluate` works them out.
 
-The language is JMESPath (jmespath.org); `["key"]` is read as `."key"` as well.
+The language is JMESPath (jmespath.org); `["key"]` is read as `."key"` as well, and a reference in braces stands for its value
+(`core.references.trees`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
-from jmespath import exceptions, functions, parser
+from jmespath import exceptions, functions
 
+from replan.core.references.braces import in_braces
 from replan.core.references.evaluate import evaluate
 from replan.core.references.meter import Meter
 from replan.core.references.meter import Missing as Missing
 from replan.core.references.meter import PathError as PathError
+from replan.core.references.trees import parsed
 
 MAX_LENGTH = 2_000
 """Characters of a path."""
@@ -52,36 +53,19 @@ def quote_keys(path: str) -> str:
     return "".join(out)
 
 
-class _Parser(parser.Parser):
-    """JMESPath's own parser, but `!a.b` is `!(a.b)`, as everybody means it, and not `(!a).b`."""
-
-    BINDING_POWER: ClassVar = {**parser.Parser.BINDING_POWER, "not": 8}
-    _CACHE: ClassVar[dict[str, Any]] = {}
+MOST_INSIDE = 20
+"""References in one path, those in the paths of others counted too."""
 
 
-_MOST_KEPT = 200
-"""Characters of a path whose tree is kept: a tree takes some hundred bytes a character."""
-
-
-def _read(path: str) -> Any:
-    with warnings.catch_warnings():  # `text` for a text is deprecated there, and common
-        warnings.simplefilter("ignore", PendingDeprecationWarning)
-        return _Parser().parse(path)
-
-
-_kept = lru_cache(maxsize=2_048)(_read)
-_kept_long = lru_cache(maxsize=64)(_read)
-
-
-def parsed(path: str) -> Any:
-    """The syntax tree of a path that passes `check_path`."""
-    return (_kept if len(path) <= _MOST_KEPT else _kept_long)(path).parsed
-
-
-def check_path(path: str) -> str:
-    """Why the path cannot be read, in words; empty if it can."""
+def check_path(path: str, *, refers: bool = False) -> str:
+    """Why the path cannot be read, in words; empty if it can. `refers`: references in braces may stand in it."""
     if len(path) > MAX_LENGTH:
         return f"the path {path[:40]!r}… has {len(path)} characters; at most {MAX_LENGTH} are allowed"
+    if "{" in path and (inside := in_braces(path)):
+        if not refers:
+            return f"the path {path!r} is no JMESPath: nothing is filled in for the braces in it"
+        if sum(len(_MARKS.findall(path[begin:end])) for begin, end in inside) > MOST_INSIDE:
+            return f"the path {path[:40]!r}… has more than {MOST_INSIDE} references in it"
     try:
         return _misread(path) or _unknown_function(parsed(path))
     except (RecursionError, _TooDeep):
@@ -91,6 +75,7 @@ def check_path(path: str) -> str:
         return f"the path {path!r} is no JMESPath ({reason}){_hint(path)}"
 
 
+_MARKS = re.compile(r"\$\{|\{\{")
 _COMPARED = r"(?:[=!<>]=|[<>])\s*"
 
 
@@ -114,7 +99,7 @@ LITERALS = {name: name.lower() for name in ("true", "false", "null", "True", "Fa
 """Words for values, and how JSON writes them."""
 _MISREAD = re.compile(
     _COMPARED
-    + r"""(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<word>[tT]rue|[fF]alse|null|None)(?![\w.\[(-]))|"""
+    + r"""(?:(?P<text>"(?:[^"\\]|\\.)*+")(?!\s*+[.\[])|(?P<word>[tT]rue|[fF]alse|null|None)(?![\w.\[(-]))|"""
     + _QUOTED.pattern  # what stands in quotes is passed over
 )
 

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from replan.core.references.paths import MAX_LENGTH, check_path, parsed, quote_keys
+from replan.core.references.braces import closing, in_braces, in_filters, in_quotes, replaced
+from replan.core.references.paths import MAX_LENGTH, check_path, quote_keys
+from replan.core.references.trees import braces_at_root, parsed
 from replan.core.texts_as_json import read_text
 from replan.core.walk import every
 
@@ -47,7 +49,9 @@ class Reference(NamedTuple):
     problem: str = ""
     """Why it cannot be used, if so."""
     computed: bool = False
-    """It is a part of an expression: what it gives is worked with, and is not what is put in."""
+    """It is a part of an expression or of another path: what it gives is worked with, and is not what is put in."""
+    within: tuple[Reference, ...] = ()
+    """The references in its path, which are values there."""
 
 
 class Expression(NamedTuple):
@@ -68,7 +72,7 @@ class Expression(NamedTuple):
             return self.raw
         from replan.core.references.expressions.grammar import told
 
-        return f"${{= {told(self.tree, [of(ref) for ref in self.references])}}}"
+        return f"${{= {told(self.tree, [of(_told(ref, of)) for ref in self.references])}}}"
 
     def changed(self, of: Callable[[str], str]) -> str:
         """As it is written, with `of` made of each reference, which it gets in braces."""
@@ -158,7 +162,7 @@ def _scan(text: str, *, literal: bool) -> Iterator[tuple[str, Segment]]:
                 at = end + 4
         else:
             closer = "}" if mark == "${" else "}}"
-            end = _close(text, at, closer, lone)
+            end = closing(text, at, closer, lone)
             after = len(text) if end < 0 else end + len(closer)
             raw = text[found.start() : after]
             if end >= 0 and (begins := _COMPUTED.match(raw, 2)):
@@ -170,33 +174,6 @@ def _scan(text: str, *, literal: bool) -> Iterator[tuple[str, Segment]]:
 
 
 _COMPUTED = re.compile(r"\s*=(?!=)")
-_STOPS = re.compile(r"[\"'`{}]")
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`(?:[^`\\]|\\.)*`', re.DOTALL)
-
-
-def _close(text: str, at: int, closer: str, lone: set[str]) -> int:
-    """Where the closing braces of a reference begin; braces and quotes inside its path are passed over.
-
-    `lone`: the quotes that nothing in the rest of the text closes. One that is not closed leaves only escaped ones
-    of its kind behind it, so none of them is closed either.
-    """
-    depth = 0
-    while found := _STOPS.search(text, at):
-        at, char = found.start(), found.group()
-        if char == "{":
-            depth += 1
-        elif char != "}":
-            if char not in lone:
-                if quoted := _QUOTED.match(text, at):
-                    at = quoted.end()
-                    continue
-                lone.add(char)  # a lone quote is just a character
-        elif depth == 0 and text.startswith(closer, at):
-            return at
-        elif (depth := depth - 1) < 0:
-            return -1
-        at += 1
-    return -1
 
 
 def _merge(pieces: Iterator[Segment]) -> Iterator[Segment]:
@@ -310,7 +287,11 @@ def _around(raw: str, inner: str) -> Reference:
     """A function written around a reference, `length(step_1.output.items)`: read as `step_1.output | length(@.items)`."""
     if len(inner) > MAX_LENGTH:
         return Reference(raw, "", None, "", f"{_short(raw)}: {check_path(inner)}")
-    quoted = [found.span() for found in _QUOTED.finditer(inner)]
+    quoted = [
+        *in_quotes(inner),
+        *in_filters(inner),
+        *in_braces(inner),
+    ]  # where a name is one of the items, or begins anew
     heads: set[str] = set()
     out, at = "", 0
     for found in _INSIDE.finditer(inner):
@@ -405,8 +386,51 @@ def _path(rest: str) -> str | None:
 def _with_path(raw: str, head: str, action: str | None, path: str) -> Reference:
     if len(path) <= MAX_LENGTH:
         path = quote_keys(path)
-    problem = check_path(path) if path else ""
-    return Reference(raw, head, action, path, f"{_short(raw)}: {problem}" if problem else "")
+    problem = check_path(path, refers=True) if path else ""
+    if problem:
+        return Reference(raw, head, action, path, f"{_short(raw)}: {problem}")
+    if outside := braces_at_root(path):
+        why = f"{_short(path[slice(*outside[0])])} stands outside of filters and projections, where a reference looks into one output"
+        return Reference(raw, head, action, path, f"{_short(raw)}: {why}; {_literal_hint(raw)}")
+    within = inside(path)
+    wrong = next((one for one in within if isinstance(one, Expression)), None)
+    if wrong is not None:
+        why = f"{_short(wrong.raw)} stands inside a path, where a reference may, and no expression"
+        return Reference(raw, head, action, path, f"{_short(raw)}: {why}")
+    return Reference(
+        raw, head, action, path, within=tuple(one for one in within if isinstance(one, Reference))
+    )
+
+
+def inside(path: str) -> list[Reference | Expression]:
+    """What stands in braces in a path that passes `check_path`."""
+    if "{" not in path:
+        return []
+    if not (places := in_braces(path)):
+        return []
+    found = [alone(path[begin:end]) for begin, end in places]
+    return [
+        one._replace(computed=True) if isinstance(one, Reference) else one for one in found if one is not None
+    ]
+
+
+def with_those_inside(ref: Reference) -> Iterator[Reference]:
+    """The reference, and those in its path, at any depth."""
+    yield ref
+    for one in ref.within:
+        yield from with_those_inside(one)
+
+
+def written(ref: Reference, path: str) -> str:
+    """The same reference with another path."""
+    head = ref.head if ref.action is None else f"{ref.head}.actions.{ref.action}"
+    if gives_output(ref.head):
+        head += ".output"
+    between = "" if path.startswith("[") else "." if _NAMED_FIRST.match(path) else " | "
+    return f"${{{head}{between}{path}}}"
+
+
+_NAMED_FIRST = re.compile(r'(?:[A-Za-z_]\w*+|"(?:[^"\\]|\\.)*+")(?!\s*+\()')
 
 
 # ── finding ───────────────────────────────────────────────────────────────────
@@ -418,9 +442,10 @@ def references(value: Any) -> Iterator[Reference]:
         if isinstance(item, str) and not is_plain(item):
             for segment in parse(item):
                 if isinstance(segment, Reference):
-                    yield segment
+                    yield from with_those_inside(segment)
                 elif isinstance(segment, Expression):
-                    yield from segment.references
+                    for ref in segment.references:
+                        yield from with_those_inside(ref)
 
 
 def expressions(value: Any) -> Iterator[Expression]:
@@ -452,7 +477,11 @@ def rewritten(value: Any, of: Callable[[Reference], str]) -> Any:
         if is_plain(value):
             return value
         return "".join(
-            part if isinstance(part, str) else of(part) if isinstance(part, Reference) else part.meaning(of)
+            part
+            if isinstance(part, str)
+            else of(_told(part, of))
+            if isinstance(part, Reference)
+            else part.meaning(of)
             for part in parse(value)
         )
     if isinstance(value, dict):
@@ -478,10 +507,20 @@ def changed(text: str, of: Callable[[str], str]) -> str:
     return out
 
 
+def _told(ref: Reference, of: Callable[[Reference], str]) -> Reference:
+    """The reference with what `of` makes of those in its path, as texts."""
+    if not ref.within:
+        return ref
+    texts = (json.dumps(of(_told(one, of))).replace("`", "\\u0060") for one in ref.within)
+    path = replaced(ref.path, zip(in_braces(ref.path), (f"`{text}`" for text in texts), strict=True))
+    return ref._replace(path=path, within=())
+
+
 def meaning(ref: Reference) -> str:
     """The reference as a text that is the same however it was written."""
     if ref.problem:
         return ref.raw
+    ref = _told(ref, meaning)
     path = json.dumps(parsed(ref.path), sort_keys=True, default=str) if ref.path else ""
     return f"${{{ref.head}.{ref.action or ''}.{path}}}"
 

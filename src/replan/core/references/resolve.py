@@ -10,6 +10,7 @@ from replan.core.references.kept import KeptBytes
 from replan.core.references.meter import Meter
 from replan.core.references.paths import PathError, select, static_steps
 from replan.core.references.refs import Expression, Reference, is_plain, parse
+from replan.core.references.trees import filled
 from replan.errors import UnresolvedReference
 
 Lookup: TypeAlias = Callable[[Reference], tuple[Any, str]]
@@ -86,6 +87,10 @@ class _Filling:
     def _value(self, reference: Reference) -> Any:
         if reference.problem:
             raise UnresolvedReference(reference.raw, where="this plan", why=reference.problem)
+        if reference.within:
+            inside = {one.raw: one for one in reference.within}
+            path = filled(reference.path, lambda raw: self._within(inside[raw]))
+            reference = reference._replace(path=path, within=())
         found, where = self._lookup(reference)
         if not reference.path:
             return found
@@ -95,6 +100,15 @@ class _Filling:
             raise UnresolvedReference(
                 reference.raw, where=where, available=error.available, why=error.why
             ) from None
+
+    def _within(self, reference: Reference) -> Any:
+        """What a reference in the path of another one gives."""
+        value = self._value(reference)
+        if isinstance(value, KeptBytes):
+            raise UnresolvedReference(
+                reference.raw, where="this plan", why="it is a file, which nothing is compared with"
+            )
+        return value
 
     def _made(self, raw: str, value: Any) -> None:
         try:

@@ -7,12 +7,13 @@ A path is gone through with the schema of what it looks into, as far as that is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from replan.core.data import schemas
-from replan.core.references.paths import parsed
-from replan.core.references.refs import Reference, references
+from replan.core.references.refs import WORDS, Reference, references
+from replan.core.references.trees import placed
 from replan.core.types import JsonObject
 
 Chain = tuple[str, ...]
@@ -124,14 +125,20 @@ class Stray(NamedTuple):
     meant: str
     known: tuple[str, ...]
     """The fields that are known to be there."""
+    at: int
+    """Where it begins in the path."""
+    beside: bool
+    """It is compared with a field of the items, or given to a function together with one."""
 
-    def say(self) -> str:
+    def say(self, *, has_value: bool = True) -> str:
+        """`has_value`: braces around it would stand for what is meant."""
         name = self.chain[0]
         has = f" (they have: {', '.join(self.known[:20])})" if self.known else ""
         shown = name if name.isidentifier() else json.dumps(name)
+        braces = f", and what is meant of the plan stands in braces: ${{{'.'.join(self.chain)}}}"
         return (
-            f"{'.'.join(self.chain)} stands inside a filter, a projection or &…, where it is a field of each item{has}, and not "
-            f"{self.meant}; a field of that name is written @.{shown}"
+            f"{'.'.join(self.chain)} stands inside a filter, a projection or &…, where it may be a field of each item{has}, or "
+            f"{self.meant}; the field is written @.{shown}{braces if has_value and self.chain[1:2] != ('status',) else ''}"
         )
 
 
@@ -139,9 +146,14 @@ class Quoted(NamedTuple):
     """A reference in a text inside a path, where nothing is filled in."""
 
     text: str
+    at: int
+    """Where the text begins in the path, with its quotes."""
 
     def say(self) -> str:
-        return f"{self.text[:80]!r} stands in quotes inside a path, where it is a text as it is written, and no reference"
+        return (
+            f"{self.text[:80]!r} stands in quotes inside a path, where it is a text as it is written, and no reference; "
+            "without the quotes it stands for its value"
+        )
 
 
 class Lacking(NamedTuple):
@@ -163,7 +175,7 @@ def findings(path: str, start: Place, meant: Meant) -> tuple[list[Finding], Plac
     """What is not as it looks in a path that passes `check_path`, and where it leads."""
     # a slot's value stands in a path without these signs, as what it is: text
     reader = _Reader(meant, quotes=any(sign in path for sign in ("${", "{{")))
-    at = reader.walk(parsed(path), start, heads=False, within=False)
+    at = reader.walk(placed(path), start, heads=False, within=False)
     return reader.found, at
 
 
@@ -173,13 +185,14 @@ class _Reader:
         self.found: list[Finding] = []
         self._meant = meant
         self._quotes = quotes
+        self._beside = False
 
     def walk(self, node: Any, at: Place, *, heads: bool, within: bool) -> Place:
         """Where the node leads. `heads`: a name that it begins with begins anew here; `within`: it looks at the items of a list."""
         kind, children = node["type"], node.get("children", [])
         match kind:
             case "field":
-                return self._field(at, (node["value"],), heads=heads and within, within=within)
+                return self._field(at, (node["value"],), node["at"], heads=heads and within, within=within)
             case "subexpression":
                 return self._chain(children, at, heads=heads, within=within)
             case "index_expression":
@@ -204,11 +217,21 @@ class _Reader:
             case "literal":
                 if not self._quotes:
                     return Place()
-                self.found += [Quoted(ref.raw) for ref in references(node["value"]) if self._is_meant(ref)]
+                refs = references(node["value"])
+                self.found += [Quoted(ref.raw, node["at"]) for ref in refs if self._is_meant(ref)]
                 return Place()
             case "function_expression":
                 return self._function(node["value"], children, at, within=within)
-            case _:  # multi-selects, comparisons, `||`, `&&`, `!`
+            case "comparator":
+                for child in children:
+                    others = [one for one in children if one is not child]
+                    # a bare name is what is compared with a value: else the condition would be the same for all items
+                    bare = child["type"] == "field" and child["value"] not in WORDS
+                    anew = heads and not (bare and all(map(self._is_value, others)))
+                    with self._next_to(others):
+                        self.walk(child, at, heads=anew, within=within)
+                return Place()
+            case _:  # multi-selects, `||`, `&&`, `!`
                 anew = heads or kind.startswith(("multi_select", "key_val"))
                 for child in children:
                     self.walk(child, at, heads=anew, within=within)
@@ -221,19 +244,60 @@ class _Reader:
         else:
             chain = [first["value"]]
             for child in rest:
+                if (name := _first_field(child)) is None:
+                    break
+                chain.append(name)
                 if child["type"] != "field":
                     break
-                chain.append(child["value"])
-            at = self._field(at, tuple(chain), heads=heads and within, within=within)
+            at = self._field(at, tuple(chain), first["at"], heads=heads and within, within=within)
         for child in rest:
             at = self.walk(child, at, heads=False, within=within)
         return at
 
-    def _field(self, at: Place, chain: Chain, *, heads: bool, within: bool) -> Place:
+    def _field(self, at: Place, chain: Chain, place: int, *, heads: bool, within: bool) -> Place:
         if heads and chain[0] not in (known := at.fields()) and (meant := self._meant(chain)):
-            self.found.append(Stray(chain, meant, known))
+            self.found.append(Stray(chain, meant, known, place, self._beside))
             return Place()
         return self._known(lambda: at.field(chain[0]), within=within)
+
+    @contextmanager
+    def _next_to(self, others: Iterable[Any]) -> Iterator[None]:
+        """What is looked at stands beside these."""
+        before = self._beside
+        self._beside = before or any(map(self._looks_at_items, others))
+        yield
+        self._beside = before
+
+    def _looks_at_items(self, node: Any) -> bool:
+        """True if there is surely a field of the items in it."""
+        match node["type"]:
+            case "current":
+                return True
+            case "field":
+                return not self._meant((node["value"],)) and not self._meant((node["value"], "output"))
+            case "subexpression" if node["children"][0]["type"] == "field":
+                names = map(_first_field, node["children"][:2])
+                return not self._meant(tuple(name for name in names if name is not None))
+            case (
+                "projection"
+                | "filter_projection"
+                | "value_projection"
+                | "subexpression"
+                | "index_expression"
+                | "pipe"
+            ):
+                return self._looks_at_items(node["children"][0])
+            case "expref" | "literal":
+                return False
+            case _:
+                return any(map(self._looks_at_items, node.get("children", ())))
+
+    def _is_value(self, node: Any) -> bool:
+        """True if nothing in it can be a field of the items."""
+        if node["type"] == "subexpression" and node["children"][0]["type"] == "field":
+            names = tuple(name for one in node["children"][:2] if (name := _first_field(one)) is not None)
+            return len(names) > 1 and bool(self._meant(names))
+        return node["type"] in ("literal", "outer")
 
     def _known(self, look: Callable[[], Place], *, within: bool) -> Place:
         try:
@@ -249,7 +313,7 @@ class _Reader:
 
     def _function(self, name: str, children: list[Any], at: Place, *, within: bool) -> Place:
         given = [
-            Place() if child["type"] == "expref" else self.walk(child, at, heads=True, within=within)
+            Place() if child["type"] == "expref" else self._argument(child, children, at, within=within)
             for child in children
         ]
         for child in children:
@@ -260,3 +324,19 @@ class _Reader:
         if name in ("sort_by", "sort", "reverse"):
             return given[0]
         return self._known(given[0].item, within=within) if name in ("max_by", "min_by") else Place()
+
+    def _argument(self, child: Any, every: list[Any], at: Place, *, within: bool) -> Place:
+        with self._next_to(one for one in every if one is not child):
+            return self.walk(child, at, heads=True, within=within)
+
+
+def _first_field(node: Any) -> str | None:
+    """The field that a part of a path begins with, whatever is taken of that: `a[0]`, `a[*].b`."""
+    while node["type"] in _CHAINS:
+        node = node["children"][0]
+    return str(node["value"]) if node["type"] == "field" else None
+
+
+_CHAINS = (
+    "subexpression", "index_expression", "projection", "filter_projection", "value_projection", "flatten",
+)  # fmt: skip

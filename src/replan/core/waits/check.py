@@ -8,7 +8,7 @@ from replan.core.data import schemas
 from replan.core.references.conditions import roots
 from replan.core.references.paths import check_path
 from replan.core.references.refs import has_references
-from replan.core.references.scopes import Chain, Lacking, Meant, Outputs, Stray, findings
+from replan.core.references.scopes import Lacking, Meant, Outputs, Place, Stray, findings
 from replan.core.secrets import takes_secrets
 from replan.core.types import JsonObject, ToolSpec
 from replan.core.waits.condition import condition_with_values
@@ -83,13 +83,23 @@ def _of_condition(
 def _inside(condition: str, reader: ToolSpec | None, meant: Meant) -> Iterator[str]:
     """The names in its filters and projections that are not what they look like."""
 
-    def also(chain: Chain) -> str:
-        return "what was read" if chain[0] in ("output", "outputs") else meant(chain)
-
-    schema = reader.output_schema if reader is not None else None
-    start = Outputs(lambda names: schema if names in (("output",), ("outputs",)) else None)
+    also, start = also_what_was_read(meant), reading_begins(reader)
     for one in findings(condition, start, also)[0]:
         if isinstance(one, Lacking):
             yield one.say("what was read")
         elif isinstance(one, Stray):
-            yield f"{one.say()}; what is compared with stands in braces, as ${{item.id}} or ${{step_1.output.id}}"
+            yield one.say(has_value=one.chain[0] not in _READ)
+
+
+_READ = ("output", "outputs")
+
+
+def also_what_was_read(meant: Meant) -> Meant:
+    """What a name in the condition of a wait may mean, which looks at `output`."""
+    return lambda chain: "what was read" if chain[0] in _READ else meant(chain)
+
+
+def reading_begins(reader: ToolSpec | None) -> Place:
+    """What the condition of a wait looks into."""
+    schema = reader.output_schema if reader is not None else None
+    return Outputs(lambda names: schema if names in (("output",), ("outputs",)) else None)
