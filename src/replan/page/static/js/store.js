@@ -49,6 +49,7 @@ export function newTask(id = "") {
     ended: 0,
     last: 0, // of the latest event
     round: 0,
+    rounds: [], // {round, at}: when each began
     score: null,
     failure: null,
     shortfall: [],

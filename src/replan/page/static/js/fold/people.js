@@ -36,7 +36,8 @@ export const people = {
     if (!asked) return;
     forget(task, task.steps.get(asked.step), data.approval_id);
     const { approved, reason, by, parameters } = data;
-    noted(task, "approval", { approved, reason, by, parameters, step: asked.step, tool: asked.tool_id }, at, seq, marked);
+    const about = { step: asked.step, tool: asked.tool_id, since: asked.at };
+    noted(task, "approval", { approved, reason, by, parameters, ...about }, at, seq, marked);
     marked.add(asked.step);
   },
   question_asked(task, data, at, marked) {
@@ -54,7 +55,8 @@ export const people = {
     if (!asked) return;
     forget(task, task.steps.get(asked.step), data.question_id);
     task.asked.get(asked.call_key)?.delete(data.question_id);
-    noted(task, "answer", { question: asked.text, text: data.answer, by: data.by, step: asked.step }, at, seq, marked);
+    const about = { question: asked.text, step: asked.step, since: asked.at };
+    noted(task, "answer", { text: data.answer, by: data.by, ...about }, at, seq, marked);
     if (asked.step) marked.add(asked.step);
   },
   callback_received(task, data, at, marked, { ended }) {

@@ -249,6 +249,8 @@ export const steps = {
     const call = task.calls.get(data.call_key);
     if (!step || !call) return;
     setState(step, call.one, "waiting");
+    call.one.waited = call.one.waited || at;
+    call.one.wait = data.kind;
     const until = data.until == null ? 0 : data.until * 1000;
     const wait = { ...data, kind: "wait", wait: data.kind, at, until, step: step.id };
     task.waiting.set(data.call_key, wait);

@@ -51,6 +51,7 @@ export const whole = {
   },
   round_started(task, data, at, marked) {
     task.round = data.round;
+    task.rounds.push({ round: data.round, at });
     marked.add("*");
   },
   llm_call_started(task, data, at, marked) {
