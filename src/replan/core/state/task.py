@@ -619,6 +619,10 @@ class State:
         step = self.steps.get(call.step_id)
         return step is not None and step.calls.get(call.slot) is call
 
+    def left_with(self, call: CallState) -> StepState | None:
+        """The step that a later plan has left out with this very call; None if the plan has that step."""
+        return next((one for one in self.left_out if any(made is call for made in one.every_call())), None)
+
     def ids_used(self) -> frozenset[str]:
         """Every step and action id that this task has used."""
         steps = (state.step for state in self.steps.values())

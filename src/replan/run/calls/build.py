@@ -215,9 +215,13 @@ def prepare(
     if (doubt := state.in_doubt.get(call.key)) is not None and doubt is not step.calls.get(slot):
         text = f"this very call was made before, and nobody knows whether it took effect: {doubt.fault.message if doubt.fault else 'cut off'}"
         unsure = Fault(category="unknown", kind="in_doubt", message=text, happened="unknown")
-        if slot in step.calls or state.holds(doubt) or is_meant_again(step.step, slot.action_id):
-            raise CannotCall(unsure)
-        raise LeftInDoubt(unsure, doubt)
+        if (
+            slot not in step.calls
+            and state.left_with(doubt) is not None
+            and not is_meant_again(step.step, slot.action_id)
+        ):
+            raise LeftInDoubt(unsure, doubt)
+        raise CannotCall(unsure)
     if (fault := has_had(call, step, state)) is not None:
         raise CannotCall(fault)
     if text := too_often(state, step, tool, call.key, alike, tools.resolve):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from replan.core.state.task import CallState, State, StepState
+from replan.core.state.task import State
 from replan.core.types import CallKey
 from replan.run.calls.attempts import Attempts
 from replan.run.calls.slots import Place, Places, PlacesClosed
@@ -16,7 +16,7 @@ from replan.run.session.context import Run
 
 def left_apart(state: State) -> list[CallKey]:
     """The calls in doubt that no step of the plan has."""
-    return [key for key, call in state.in_doubt.items() if not state.holds(call)]
+    return [key for key, call in state.in_doubt.items() if state.left_with(call) is not None]
 
 
 async def settle_left(run: Run, keys: Sequence[CallKey], deadline: float | None) -> None:
@@ -27,11 +27,6 @@ async def settle_left(run: Run, keys: Sequence[CallKey], deadline: float | None)
     with contextlib.suppress(PlacesClosed):  # it is to stop
         for key in keys:
             call = run.state.in_doubt.get(key)
-            step = _step_of(run.state, call) if call is not None else None
+            step = run.state.left_with(call) if call is not None else None
             if call is not None and step is not None:
                 await doubts.settle(step, call, call.parameters, Place(places), 0.0)
-
-
-def _step_of(state: State, call: CallState) -> StepState | None:
-    """The step that had begun it."""
-    return next((one for one in state.left_out if any(made is call for made in one.every_call())), None)
