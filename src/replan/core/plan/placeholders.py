@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from replan.core.data import schemas
 from replan.core.references.refs import parse
+from replan.core.secrets import MASK
 from replan.core.types import ToolSpec
 
 Stands = Callable[[str], bool]
@@ -111,6 +113,13 @@ _FORMS = ("schema", "choices")
 """Parameters of Replan's own tools that say what may be answered: words to choose from are no values."""
 
 
+_MASK_AMONG = re.compile(rf"(?<![*\w])(?:{re.escape(MASK)})(?![*\w])")
+"""A mask among other words: no bold text, and no longer row of stars."""
+_BESIDE_MASK = 20
+"""Characters on either side by which it is told whence it is."""
+_MOST_MASKS = 50
+
+
 def placeholders(tool: ToolSpec, parameters: Mapping[str, Any], stands: Stands) -> Iterator[tuple[str, str]]:
     """Each place in the parameters that holds one, and the piece of its text that is one."""
     for path, text, schema in schemas.parameter_schemas(tool.parameters, dict(parameters)):
@@ -118,9 +127,29 @@ def placeholders(tool: ToolSpec, parameters: Mapping[str, Any], stands: Stands) 
             continue
         name = next((part for part in reversed(path) if isinstance(part, str)), "")
         needed = len(path) == 1 and name in tool.parameters.get("required", ())
-        piece = _piece(_without_references(text), name.lower(), needed=needed)
+        bare = _without_references(text)
+        piece = _piece(bare, name.lower(), needed=needed)
         if piece and not _is_offered(text, schema) and not stands(piece):
             yield schemas.place(path), piece
+        elif masked := next(masks_among(bare, stands), ""):
+            yield schemas.place(path), masked
+
+
+def masks_among(text: str, stands: Stands) -> Iterator[str]:
+    """What stands for a secret among the other words of the text, each with some of the words beside it; nothing where the text is nothing else."""
+    if MASK not in text or text.strip() == MASK:
+        return
+    for found in islice(_MASK_AMONG.finditer(text), _MOST_MASKS):
+        piece = text[max(0, found.start() - _BESIDE_MASK) : found.end() + _BESIDE_MASK]
+        if not stands(piece):
+            yield piece.strip()
+
+
+def no_value(piece: str) -> str:
+    """What is wrong with a value that has this piece."""
+    if _MASK_AMONG.search(piece) is None:
+        return f"{piece[:60]!r} is a placeholder, not a value"
+    return f"{piece[:60]!r}: {MASK} stands for a secret that is not shown, and is no value"
 
 
 def _piece(text: str, name: str, *, needed: bool) -> str:

@@ -14,10 +14,12 @@ from replan.core.calls.inside import uses_item
 from replan.core.calls.telling import unique_text
 from replan.core.ids import call_content
 from replan.core.plan.index import PlannedCall
-from replan.core.plan.placeholders import Stands, placeholders
+from replan.core.plan.placeholders import Stands, masks_among, no_value, placeholders
 from replan.core.references.conditions import check_condition, roots
 from replan.core.references.refs import has_references, listed
+from replan.core.secrets import is_mask
 from replan.core.types import Step, StepId, ToolSpec
+from replan.core.walk import texts_in
 
 _MOST_GROUPS = 8
 """Ways in which calls of one tool leave parameters open."""
@@ -42,7 +44,12 @@ class Proposed(NamedTuple):
 
 def proposal_violations(plan: Proposed, resolve: Callable[[str], ToolSpec | None]) -> list[str]:
     """Everything that is wrong with it."""
-    never = [text for step in plan.steps if step.step_id in plan.new for text in _never(step)]
+    never = [
+        text
+        for step in plan.steps
+        if step.step_id in plan.new
+        for text in (*_never(step), *_masked_items(step, plan.stands))
+    ]
     calls = [(step, *found) for step in plan.steps for found in _calls(step, resolve)]
     alike = _Alike([call for _, call, _, _ in calls])
     return never + [
@@ -77,6 +84,18 @@ def _never(step: Step) -> Iterator[str]:
         yield f"step {step.step_id!r}: `for_each` has no items, so nothing would be done: leave the step out"
 
 
+def _masked_items(step: Step, stands: Stands) -> Iterator[str]:
+    """Items of a list that is written out which stand for a secret."""
+    items = listed(step.for_each) if step.for_each is not None else None
+    for text in texts_in(items or []):
+        if has_references(text):
+            continue
+        found = text if is_mask(text) and not stands(text) else next(masks_among(text, stands), "")
+        if found:
+            yield f"step {step.step_id!r}: `for_each`: {no_value(found)}: refer to what holds it"
+            return
+
+
 def _calls(step: Step, resolve: Callable[[str], ToolSpec | None]) -> Iterator[tuple[PlannedCall, str, bool]]:
     """The calls of a step, each with the reason to repeat it, and whether it differs from item to item."""
     where = f"step {step.step_id!r}"
@@ -93,7 +112,7 @@ def _calls(step: Step, resolve: Callable[[str], ToolSpec | None]) -> Iterator[tu
 def _not_values(call: PlannedCall, tool: ToolSpec, stands: Stands) -> Iterator[str]:
     for place, piece in placeholders(tool, call.parameters, stands):
         yield (
-            f"{call.where}: {place}: {piece[:60]!r} is a placeholder, not a value: write the value from the task, or a reference "
+            f"{call.where}: {place}: {no_value(piece)}: write the value from the task, or a reference "
             "to a step or to metadata that gives it; where nothing does, plan the step that finds it out, or say so "
             "(`ask_first`, `cannot`)"
         )

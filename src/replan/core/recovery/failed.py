@@ -8,7 +8,7 @@ from typing import Any
 
 from replan.core.calls.site import Slot
 from replan.core.data import schemas
-from replan.core.plan.placeholders import Stands, placeholders
+from replan.core.plan.placeholders import Stands, no_value, placeholders
 from replan.core.references.refs import has_references
 from replan.core.reflection import ActionType
 from replan.core.state.step_recovery import Healing
@@ -88,9 +88,7 @@ def not_values(data: JsonObject, tool: ToolSpec, failed: Failed) -> Iterator[str
             if has_references(text):
                 yield f"{name}: {text[:60]!r} is a reference; give the value itself"
     for place, piece in placeholders(tool, data, failed.stands):
-        yield (
-            f"{place}: {piece[:60]!r} is a placeholder, not a value; give a concrete value, or propose another remedy"
-        )
+        yield (f"{place}: {no_value(piece)}; give a concrete value, or propose another remedy")
 
 
 def _may_be_null(schema: Any) -> bool:

@@ -345,7 +345,7 @@ def _known(value: Any, meter: Meter) -> Any:
     meter.seen_through(value)
     if isinstance(value, str | list | dict) and holds_lost(value):
         raise PathError(
-            "it is computed of a secret, which no log keeps, and the process that knew it has ended"
+            "it is computed of a secret, which no log keeps, and the process that knew it is another one or has ended"
         )
     return value
 

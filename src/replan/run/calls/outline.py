@@ -23,7 +23,7 @@ from replan.run.session.outputs import Loaded
 
 
 def _lost_fault(what: str) -> Fault:
-    text = f"{what} a secret, which no log keeps, and the process that knew it has ended: give it as metadata, or refer to what holds it"
+    text = f"{what} a secret, which no log keeps, and the process that knew it is another one or has ended: give it as metadata, or refer to what holds it"
     return _unread(text)
 
 

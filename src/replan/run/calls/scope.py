@@ -135,7 +135,7 @@ def _check_open(ref: Reference, shown: Any, real: Any) -> None:
 
 
 _LOST = (
-    "what it refers to held a secret, which no log keeps, and the process that knew it has ended: "
+    "what it refers to held a secret, which no log keeps, and the process that knew it is another one or has ended: "
     "get it anew in a step of its own"
 )
 
