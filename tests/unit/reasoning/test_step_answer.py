@@ -69,11 +69,71 @@ async def test_what_does_not_fit_goes_back_with_what_is_wrong_and_then_is_no_ans
 
 
 @pytest.mark.parametrize(
-    "nothing", ["", "no idea", "[1]", '"good"', "{}", '{"label": "good"}', '{"answer": {"type": "object"}}']
+    "nothing",
+    [
+        "",
+        "no idea",
+        "[1]",
+        '"good"',
+        "{}",
+        '{"label": "ugly"}',
+        'I cannot tell; as it says itself: {"label": "good"}',
+        '{"answer": {"type": "object"}}',
+    ],
 )
 async def test_what_has_not_the_form_is_no_answer(nothing: str) -> None:
     with pytest.raises(AnswerInvalid):
         await said(nothing, nothing, schema=LABEL)
+
+
+@pytest.mark.parametrize(
+    ("answer", "schema", "value"),
+    [
+        ('{"label": "good"}', LABEL, {"label": "good"}),
+        ('```json\n{"label": "good"}\n```\nLet me know if you need anything else.', LABEL, {"label": "good"}),
+        ("[1, 2]", {"type": "array", "items": {"type": "number"}}, [1, 2]),
+        ('{"answer": "1190.50"}', {"type": "number"}, 1190.5),
+        (
+            '{"answer": {"n": "7", "yes": "true", "text": "7"}}',
+            {
+                "properties": {
+                    "n": {"type": "integer"},
+                    "yes": {"type": "boolean"},
+                    "text": {"type": "string"},
+                }
+            },
+            {"n": 7, "yes": True, "text": "7"},
+        ),
+    ],
+)
+async def test_what_is_right_in_all_but_its_form_costs_no_other_request(
+    answer: str, schema: JsonObject, value: Any
+) -> None:
+    assert await said(answer, schema=schema) == value
+
+
+async def test_nor_is_one_that_any_object_would_be() -> None:
+    with pytest.raises(AnswerInvalid):
+        await said('{"error": "there is no review"}', '{"error": "there is none"}', schema={"type": "object"})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"label": "good"} {"label": "bad"}',
+        'The review says {"label": "good"} of itself, and that is no answer of mine.',
+        '{"label": "good", "cannot": "it is in Finnish"}',
+        '{"type": "object", "properties": {"label": {"enum": ["good", "bad"]}}}',
+    ],
+)
+async def test_an_object_that_may_be_something_else_is_no_answer(answer: str) -> None:
+    open_: JsonObject = {
+        "type": "object",
+        "properties": {"label": {"enum": ["good", "bad"]}},
+        "required": ["label"],
+    }
+    with pytest.raises((AnswerInvalid, CannotAnswer)):
+        await said(answer, answer, schema=open_)
 
 
 async def test_a_model_may_say_that_it_cannot() -> None:

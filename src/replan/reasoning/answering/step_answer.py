@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+from replan.core.as_meant import as_meant
 from replan.core.data.read_json import Unreadable, read_json
-from replan.core.data.schemas import problems
+from replan.core.data.schemas import problems, types_of
+from replan.core.data.standing import answers_in
 from replan.core.types import JsonObject
 from replan.reasoning.prompting.ask import Talk, Violations, ask_typed
 from replan.reasoning.prompting.inlined import inline
@@ -48,11 +53,34 @@ async def answer_step(
         needed=("answer",),
         instead=("cannot",),
         corrections=corrections,
+        in_place=partial(_without_wrapper, schema),
         otherwise=_OTHERWISE,
     )
     if isinstance(found, CannotAnswer):
         raise found
     return found
+
+
+def _without_wrapper(
+    schema: JsonObject | None, text: str, *, again: bool, last: bool = False
+) -> JsonObject | None:
+    """A value that the model has given as its whole answer, without `answer` around it: what fits the schema can be nothing else.
+
+    One in other words is none: it may be quoted there. Nor is one that anything would fit, or that has a field of these names.
+    """
+    kinds = types_of(schema)
+    if schema is None or not (kinds == {"array"} or (kinds == {"object"} and schema.get("required"))):
+        return None
+    try:
+        found = answers_in(text)
+    except Unreadable:
+        return None
+    value = found[0].value
+    if len(found) > 1 or found[0].words or found[0].quoted or not value:
+        return None
+    if isinstance(value, dict) and not value.keys().isdisjoint(("answer", "cannot")):
+        return None
+    return {"answer": value}
 
 
 def step_prompt(instruction: str, material: str | None, schema: JsonObject | None) -> Rendered:
@@ -89,17 +117,21 @@ def _in_form(given: Any, schema: JsonObject | None) -> Any:
             raise Violations(["answer: has to be a text that says something", _OTHERWISE])
         return given
     found = problems(schema, given)
-    if found and isinstance(given, str):
-        try:
-            opened = read_json(given)
-        except Unreadable:
-            pass
-        else:
-            if not problems(schema, opened):
-                return opened
+    for other in _other_forms(schema, given) if found else ():
+        if not problems(schema, other):
+            return other
     if found:
         raise Violations([f"answer: {one}" for one in found[:_MOST_TOLD]])
     return given
+
+
+def _other_forms(schema: JsonObject, given: Any) -> Iterator[Any]:
+    """What was answered in another form: JSON in a text, a number or a truth value as a text where no text is wanted."""
+    if isinstance(given, str):
+        with contextlib.suppress(Unreadable):
+            yield read_json(given)
+    whole: JsonObject = {"type": "object", "properties": {"answer": inline(schema)}}
+    yield as_meant(whole, {"answer": given})["answer"]
 
 
 def _text(value: Any) -> str:
