@@ -60,7 +60,7 @@ def test_a_planner_is_told_of_it_and_its_plan_is_checked() -> None:
     ran = run(None, said)
     assert ran.result.is_success
     first, second = [one for one in ran.model.requests if one.schema_name == "execution_plan"]
-    assert "tool: model\n" in first.turns[0].text
+    assert "tool: model(" in first.turns[0].text
     assert "output: a text, or what its `schema` says" in first.turns[0].text
     assert "has no 'lable'; it has: label" in second.turns[-1].text
 

@@ -15,6 +15,7 @@ from replan.reasoning.diagnosis.read_overall_reflection import read_overall_refl
 from replan.reasoning.diagnosis.read_step_reflection import read_step_reflection
 from replan.reasoning.prompting.prompts import STYLES, PromptInvalid, check_all, fence, load, parse_prompt
 from replan.reasoning.prompting.recovery_view import FailureView
+from replan.reasoning.prompting.schemas import plan_schema
 from replan.reasoning.prompting.view import TaskView
 
 SHOWN = FailureView(
@@ -239,3 +240,26 @@ def test_what_is_not_there_leaves_no_gap_and_what_is_there_stays_as_it_is(
 def test_the_built_in_models_prompts_keep_the_gaps_that_their_recordings_have() -> None:
     prompt = parse_prompt(GAPS.format("small"), "x.md")
     assert prompt.render(task="t", data="", plan="").user == "t\n\n\n\n\n\nWrite it."
+
+
+@pytest.mark.parametrize("name", ["plan", "replan"])
+def test_a_planner_is_told_how_something_is_waited_for(name: str) -> None:
+    assert '"until": "output.status == \'done\'"' in load(name, "standard").instructions
+    assert "until" not in load(name, "small").instructions
+    steps = plan_schema("standard", [])["properties"]["steps"]["items"]["properties"]
+    read = read_plan(
+        {"steps": [{"step_id": "a", "tool": "x", "until": "output.ok", "every_secs": 5, "limit_secs": 60}]},
+        plan_id="p",
+    )
+    assert {"until", "every_secs", "limit_secs"} <= steps.keys()
+    assert read.steps[0].tool == "wait_for_condition"
+    assert read.steps[0].parameters["every_secs"] == 5
+
+
+@pytest.mark.parametrize("name", ["plan", "replan", "repair"])
+def test_whoever_writes_a_step_is_told_how_something_is_worked_out(name: str) -> None:
+    told = load(name, "standard").instructions
+    assert "${= " in told
+    assert all(
+        one in told for one in ("merge_by(", "round(", "date(text)", "single quotes", "between blanks")
+    )

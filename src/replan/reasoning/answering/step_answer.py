@@ -69,7 +69,7 @@ def _without_wrapper(
     One in other words is none: it may be quoted there. Nor is one that anything would fit, or that has a field of these names.
     """
     kinds = types_of(schema)
-    if schema is None or not (kinds == {"array"} or (kinds == {"object"} and schema.get("required"))):
+    if schema is None or kinds not in _TOLD_APART or (kinds == _OBJECT and not schema.get("required")):
         return None
     try:
         found = answers_in(text)
@@ -81,6 +81,11 @@ def _without_wrapper(
     if isinstance(value, dict) and not value.keys().isdisjoint(("answer", "cannot")):
         return None
     return {"answer": value}
+
+
+_OBJECT = frozenset({"object"})
+_TOLD_APART = (_OBJECT, frozenset({"array"}))
+"""Kinds of values that stand in an answer as such, and not as words."""
 
 
 def step_prompt(instruction: str, material: str | None, schema: JsonObject | None) -> Rendered:

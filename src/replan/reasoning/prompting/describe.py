@@ -10,6 +10,7 @@ from typing import Any
 from replan.core.calls.telling import unique_words
 from replan.core.tools.samples import shown_samples
 from replan.core.types import JsonObject, ToolId, ToolSpec
+from replan.core.waits.tools import SOURCE
 from replan.reasoning.prompting.history import shorten
 from replan.reasoning.prompting.inlined import inline
 from replan.reasoning.prompting.previous import Use, previous_text
@@ -81,14 +82,15 @@ def _line(tool: ToolSpec, each: int) -> str:
 
 def _entry(tool: ToolSpec, each: int, *, sampled: bool) -> str:
     told = (tool.plain_description if sampled else "") or tool.description
+    if tool.source == SOURCE:  # one of Replan's own, in every prompt: needed now and then
+        gives = "; output: a text, or what its `schema` says" if tool.asks_model else ""
+        return f"tool: {signature(tool)}\nwhat: {one_line(told)}\neffect: only reads{gives}"
     lines = [f"tool: {tool.id}", f"what: {shorten(one_line(told or tool.name or tool.id), each)}"]
     lines.append(f"effect: {_effect(tool)}{_change(tool)}")
     lines.append(
         f"parameters: {shorten(_json(_trimmed(inline(tool.parameters))), max(each, _MOST_OF_SHAPE))}"
     )
-    if tool.asks_model:
-        lines.append("output: a text, or what its `schema` says")
-    elif tool.output_schema is not None:
+    if tool.output_schema is not None:
         lines.append(f"output: {shorten(shape(inline(tool.output_schema)), max(each, _MOST_OF_SHAPE))}")
         if fields := _described_fields(inline(tool.output_schema)):
             lines.append(f"output fields: {shorten(fields, max(each, 1_000))}")

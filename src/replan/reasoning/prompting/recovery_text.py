@@ -248,6 +248,8 @@ def plan_text(plan: Plan, steps: Sequence[StepReport], style: str, otherwise: st
         line = f"{step.step_id}: {tools_of(step)}"
         if step.for_each:
             line += f" for each {shorten(one_line(step.for_each), 200)}"
+        if step.allow_failed_items and style != "small":
+            line += " (it goes on without items that fail)"
         if step.when and style != "small":
             line += f" when {shorten(one_line(step.when), 200)}"
         parameters = (

@@ -82,6 +82,9 @@ def _plan(tools: Sequence[ToolSpec], *, again: bool) -> JsonObject:
             "actions": {"type": "array", "items": action},
             "when": {"type": "string"},
             "for_each": FOR_EACH,
+            "until": {"type": "string"},
+            "every_secs": {"type": "number"},
+            "limit_secs": {"type": "number"},
             "timeout_secs": {"type": "number"},
             "requires_approval": {
                 "type": "boolean",
