@@ -561,6 +561,37 @@ async def test_files_of_a_folder_are_tables(tmp_path: Path) -> None:
         await call(source, "sql_query", statement="SELECT 1 FROM read_csv('sales.csv')")
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (("10.02.26", "11.03.26"), ("10.02.26", "11.03.26")),
+        (("10.02.26 10:00:00", "11.03.26 11:00:00"), ("10.02.26 10:00:00", "11.03.26 11:00:00")),
+        (("02/10/2026", "03/11/2026"), ("02/10/2026", "03/11/2026")),
+        (("02-10-2026", ""), ("02-10-2026", None)),
+        (("02/10/2026 10:00:00", "03/11/2026 11:00:00"), ("02/10/2026 10:00:00", "03/11/2026 11:00:00")),
+        (("2026-02-10", "2026-03-11"), ("2026-02-10", "2026-03-11")),
+        (("10.02.2026", "11.03.2026"), ("2026-02-10", "2026-03-11")),
+        (("02/25/2026", "03/11/2026"), ("2026-02-25", "2026-03-11")),
+        (("25/02/2026", "03/11/2026"), ("2026-02-25", "2026-11-03")),
+        (("25.02.2026 10:00:00", "03.11.2026 11:00:00"), ("2026-02-25T10:00:00", "2026-11-03T11:00:00")),
+    ],
+)
+async def test_a_date_that_may_be_read_in_two_ways_stays_as_it_is_written(
+    tmp_path: Path, written: tuple[str, str], read: tuple[str | None, str | None]
+) -> None:
+    rows = "".join(f"{number},{day},5:30\n" for number, day in enumerate(written))
+    (tmp_path / "days.csv").write_text(f"number,the 'day',at\n{rows}")
+    statement = """SELECT "the 'day'" AS day FROM 'days.csv' ORDER BY number"""
+    found = (await call(data(tmp_path), "sql_query", statement=statement))["rows"]
+    assert [one["day"] for one in found] == list(read)
+
+
+async def test_a_query_reads_what_was_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "days.tsv").write_text("day\tn\n10.02.26\t1\n11.03.26\t2\n")
+    statement = "SELECT n FROM 'days.tsv' WHERE strptime(day, '%d.%m.%y') > DATE '2026-03-01'"
+    assert (await call(data(tmp_path), "sql_query", statement=statement))["rows"] == [{"n": 2}]
+
+
 @pytest.fixture(scope="module")
 def folder_of_names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
     path = tmp_path_factory.mktemp("kept")

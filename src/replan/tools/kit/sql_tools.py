@@ -259,6 +259,8 @@ def _reading(database: Database, kind: str, timeout_secs: float) -> list[Callabl
     ) -> Rows:
         """Ask data files with one SELECT statement of DuckDB. A file is a table, by its path in quotes.
 
+        A date of a CSV file that may be read in two ways (10.02.26, 02/10/2026) is a text: strptime(column, '%d.%m.%y') reads it.
+
         Args:
             statement: such as SELECT city, sum(price) AS total FROM 'sales.csv' GROUP BY city ORDER BY total DESC
             values: the values of question marks in the statement, in their order, if it has any

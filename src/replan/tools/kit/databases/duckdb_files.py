@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 
 from replan.errors import ToolCallError
+from replan.tools.kit.databases.csv_dates import date_options
 from replan.tools.kit.databases.database import (
     Changed,
     Parameters,
@@ -193,7 +194,9 @@ class FolderOfData:
                     with (
                         contextlib.suppress(duckdb.Error) if path not in mentions else _told(connection, 30.0)
                     ):
-                        source = f"{reader}({_quoted(full, chr(39))})"
+                        file = _quoted(full, chr(39))
+                        told = date_options(connection, file) if reader == "read_csv_auto" else ""
+                        source = f"{reader}({file}{told})"
                         connection.execute(f"CREATE VIEW {_quoted(path)} AS SELECT * FROM {source}")
             _name_otherwise(connection, stems)
             listed = ", ".join(_quoted(full, "'") for full in allowed)
