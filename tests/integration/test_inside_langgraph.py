@@ -472,3 +472,33 @@ async def test_a_steps_question_is_an_interrupt_whose_value_is_the_answer(tmp_pa
         assert state["__interrupt__"][0].value["text"] == "Sure?"
         state = await app.ainvoke(Command(resume=True), THREAD)
     assert state["result"] is True
+
+
+async def test_fields_of_an_answer_may_be_called_as_those_around_it(tmp_path: Path) -> None:
+    fields = {"id": {"type": "integer"}, "answer": {"enum": ["go", "stay"]}}
+    given = {"id": 7, "answer": "go"}
+    parameters = {
+        "question": "Which?",
+        "schema": {"type": "object", "properties": fields, "required": ["answer"]},
+    }
+
+    def submit(state: Any) -> dict[str, Any]:
+        steps = [
+            {"step_id": name, "tool": "ask_user", "parameters": parameters, "dependencies": [*"ab"[:n]]}
+            for n, name in enumerate("abc")
+        ]
+        return {"plan": {"steps": steps}, "evaluation": "steps"}
+
+    async with Replan(db=tmp_path / "r.db", interactive=True) as replan:
+        app = _graph(langgraph_node(replan, submit=submit), InMemorySaver())
+        state = await app.ainvoke({"task": "send"}, THREAD)
+        state = await app.ainvoke(Command(resume=given), THREAD)
+        asked = state["__interrupt__"][0].value
+        assert "problem" not in asked, "the first one is answered by its own fields"
+        around = {"id": asked["id"], "answer": {"answer": "stay"}}
+        state = await app.ainvoke(Command(resume=around), THREAD)
+        assert "problem" not in state["__interrupt__"][0].value
+        state = await app.ainvoke(Command(resume={"answer": "stay"}), THREAD)
+        result = await replan.result((await replan.tasks())[0].task_id)
+    assert "__interrupt__" not in state
+    assert [one.output for one in result.steps] == [given, {"answer": "stay"}, {"answer": "stay"}]

@@ -180,6 +180,10 @@ async def _asked_since(replan: Replan, task_id: str) -> set[str]:
     return asked
 
 
+_BESIDE = {"question": ", and the answer in 'answer'"}
+"""What a mapping with an id has else."""
+
+
 def _misplaced(said: Any, waiting: WaitingFor, asked: set[str]) -> str | None:
     """Why a value may not be the answer to this; None if it is.
 
@@ -187,12 +191,25 @@ def _misplaced(said: Any, waiting: WaitingFor, asked: set[str]) -> str | None:
     graph comes back for what is asked next: a yes to a call must not become one to another.
     """
     named = said.get("id") if isinstance(said, Mapping) else None
+    if named != waiting.id and _is_value(said, waiting):
+        named = None  # a field of what was asked for
     if not waiting.id or named == waiting.id or (named is None and asked <= {waiting.id}):
         return None
     return (
         "Something else was asked before this, and answered or dropped past the graph, so that it is not clear what "
-        f"was answered here. Resume with a mapping that has 'id': {waiting.id!r}."
+        f"was answered here. Resume with a mapping that has 'id': {waiting.id!r}{_BESIDE.get(waiting.kind, '')}."
     )
+
+
+def _is_value(said: Any, waiting: WaitingFor) -> bool:
+    """True of what answers a step's question as it is: its fields are what the step asks for. Else it stands in `answer`, perhaps beside the `id`
+    of the question.
+    """
+    if waiting.kind != "question":
+        return False
+    if not isinstance(said, Mapping) or "answer" not in said or not said.keys() <= {"answer", "id"}:
+        return True
+    return said.get("id") != waiting.id and "answer" in waiting.answer_schema.get("properties", ())
 
 
 def _asked(task_id: str, waiting: WaitingFor, problem: str | None) -> dict[str, Any]:
@@ -218,7 +235,7 @@ async def _tell(replan: Replan, task_id: str, waiting: WaitingFor, said: Any, *,
         await replan.signal(task_id, waiting.id, said, by=by)
         return
     if waiting.kind == "question":
-        value = said["answer"] if isinstance(said, Mapping) and "answer" in said else said
+        value = said if _is_value(said, waiting) else said["answer"]
         await replan.answer(task_id, value, waiting.id, by=by)
         return
     if waiting.kind != "approval":
