@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from replan.app.arguments import Arguments, Ask, Evaluation, RunArguments, Tools
 from replan.app.beginning import begun_of
 from replan.app.checked import checked
-from replan.app.delivering import audited, audited_names, deliver, outbox_of
+from replan.app.delivering import configured_names, deliver, outbox_of, telling
 from replan.app.intervening import Intervening
 from replan.app.keeping import Keeping
 from replan.app.opening import opened
@@ -489,13 +489,13 @@ class Replan(Keeping, Intervening):
         await deliver(self._open, consumer, from_now=from_now)
 
     def auditing(self) -> AbstractAsyncContextManager[None]:
-        """Deliver audit records meanwhile to whom `[kafka_service]` and `[audit]` name, if any."""
-        return audited(self._open, self.settings)
+        """Deliver meanwhile to whom `[kafka_service]`, `[audit]` and `[webhooks]` name, if any."""
+        return telling(self._open, self.settings)
 
     @property
     def audited(self) -> tuple[str, ...]:
         """The names of these, as consumers of the log."""
-        return audited_names(self.settings)
+        return configured_names(self.settings)
 
     async def consumers(self) -> list[ConsumerState]:
         """Who is delivered the log, and how far each is behind."""

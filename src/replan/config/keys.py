@@ -33,6 +33,7 @@ NAMED = frozenset(
         ("tools", "rules"),
         ("tools", "mcp_servers"),
         ("tools", "openapi"),
+        ("webhooks", "endpoints"),
     }
 )
 """Keys that hold tables by name: layers add to each other, name by name and key by key."""
@@ -42,6 +43,7 @@ TABLES: dict[tuple[str, str], type[Section]] = {
     ("llm", "limits"): s.ModelLimit,
     ("llm", "prices"): s.ModelPrice,
     ("llm", "providers"): s.ModelProvider,
+    ("webhooks", "endpoints"): s.WebhookEndpoint,
 }
 """Keys that hold tables by name, and what is in each."""
 

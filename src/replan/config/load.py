@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from replan.config.keys import DEPRECATED, IGNORED, LATER, MOVED, NAMED, SECRETS, SECTIONS, TABLES
 from replan.config.layers import Given, Layer, Origin, read_environment, read_file
-from replan.config.sections import Settings
+from replan.config.sections import NAME_RULE, Settings
 from replan.config.values import expected, found, kind_name, kind_of
 from replan.errors import ConfigError
 
@@ -182,14 +182,16 @@ def _check(merged: _Merged) -> Settings | None:
     try:
         return Settings.model_validate(raw)
     except ValidationError as error:
-        told: set[tuple[str, str]] = set()
+        told: set[tuple[str, ...]] = set()
         for detail in error.errors():
             section, key = str(detail["loc"][0]), str(detail["loc"][1])
             given = merged.values[section][key]
             if isinstance(given.value, dict) and len(detail["loc"]) > 2:
-                merged.problems.append(
-                    _wrong_inside(given, [str(part) for part in detail["loc"][2:]], detail)
-                )
+                path = [str(part) for part in detail["loc"][2:]]
+                inside = (section, key, *path[:2])
+                if inside not in told:
+                    told.add(inside)
+                    merged.problems.append(_wrong_inside(given, path, detail))
             elif (section, key) not in told:
                 told.add((section, key))
                 merged.problems.append(_wrong_value(given, detail))
@@ -204,14 +206,23 @@ def _wrong_inside(given: Given, path: list[str], detail: Any) -> str:
     fields = TABLES.get((given.section, given.key))
     if detail["type"] == "extra_forbidden" and fields is not None:
         return f'{where}: unknown key "{path[-1]}"; did you mean "{_nearest(path[-1], fields.model_fields)}"?'
-    if fields is not None and len(path) > 1 and path[1] in fields.model_fields:
+    if (
+        detail["type"] != "missing"
+        and fields is not None
+        and len(path) > 1
+        and path[1] in fields.model_fields
+    ):
         message = str(detail["msg"]).removeprefix("Value error, ")
         if detail["type"] == "value_error":
             return f"{where} {path[1]}: {message}"
-        right = expected(fields.model_fields[path[1]])
-        return f"{where} {path[1]} takes {right}; found {found(detail['input'])}"
+        field = fields.model_fields[path[1]]
+        what = found(detail["input"]) if field.repr else kind_name(detail["input"])
+        return f"{where} {path[1]} takes {expected(field)}; found {what}"
+    if detail["type"] == "missing" and len(path) > 1:
+        return f"{where}: {path[1]} is missing"
     if path[-1] == "[key]":
-        return f"{where}: a name must not be empty"
+        odd = path[0] and detail["type"] == "string_pattern_mismatch"
+        return f"{where}: a name {NAME_RULE if odd else 'must not be empty'}"
     what = found(detail["input"]) if fields is not None else "something else"  # which may be a secret
     return f"{where} takes {_item_of(given)}; found {what}"
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from replan.core.calls.verify import expression_problems
 from replan.core.limits.policy import Budget, OlderLimits, Policy
+from replan.core.secrets.signing import KEY_BYTES, KEY_PREFIX, signing_key
 from replan.core.tools.rules import ToolRule, ToolRules, read_rate
 from replan.core.types import Verifier
 
@@ -44,6 +45,32 @@ def _web_address(value: Any) -> Any:
     return value.rstrip("/")
 
 
+def _address_to_call(value: Any) -> Any:
+    """The whole of it may be secret: it is not told."""
+    if not isinstance(value, str):
+        return value
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        good = good and "@" not in parts.netloc and not any(c.isspace() or c == "#" for c in value)
+    except ValueError:  # a port or an address that is none
+        good = False
+    if not good:
+        raise ValueError(
+            "this is no address that can be called; write one like https://example.com/hooks, without a password in it"
+        )
+    return value
+
+
+def _signing_secret(value: Any) -> Any:
+    if isinstance(value, str) and value and signing_key(value) is None:
+        raise ValueError(
+            f"a secret is {KEY_PREFIX} and the Base64 of {KEY_BYTES.start} to {KEY_BYTES.stop - 1} random bytes, as in the convention Standard Webhooks; "
+            f"one is made by: python -c \"import base64, os; print('{KEY_PREFIX}' + base64.b64encode(os.urandom(32)).decode())\""
+        )
+    return _unset_when_empty(value)
+
+
 def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
@@ -61,6 +88,8 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Secs = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
+NAME_RULE = "has small letters, digits, - and _, at most 40"
 Percent = Annotated[float, Field(ge=0, le=100)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False)]
 Lower = BeforeValidator(_lower)
@@ -460,6 +489,35 @@ class KafkaService(Section):
     sasl_password: Secret = None
 
 
+class WebhookEndpoint(Section):
+    """Somebody who is told over HTTP what tasks come to."""
+
+    url: Annotated[Text, BeforeValidator(_address_to_call), Field(repr=False)]
+    secret: Annotated[Text, BeforeValidator(_signing_secret), Field(repr=False)]
+    """What each message is signed with."""
+    previous_secret: Annotated[str | None, BeforeValidator(_signing_secret), Field(repr=False)] = None
+    """Also signed with, until the receiver has the new one."""
+    events: Annotated[tuple[Literal["waiting", "ended"], ...], Field(strict=False, min_length=1)] = (
+        "waiting",
+        "ended",
+    )
+    tenants: Texts = ()
+    """Whose tasks; none: of all."""
+    timeout_secs: Secs = 15.0
+    """How long one answer may take."""
+    allow_private: bool = False
+    """It may also be at a loopback, private, unique local or carrier's address."""
+    allow_hosts: Texts = ()
+    """Exceptions, each a host name, an address or a network."""
+
+
+class Webhooks(Section):
+    """Who is told over HTTP what tasks come to."""
+
+    endpoints: dict[Name, WebhookEndpoint] = {}
+    """By name."""
+
+
 class Store(Section):
     """How the event log is kept."""
 
@@ -520,6 +578,7 @@ class Settings(Section):
     database_service: DatabaseService = DatabaseService()
     kafka_service: KafkaService = KafkaService()
     audit: Audit = Audit()
+    webhooks: Webhooks = Webhooks()
     store: Store = Store()
     engine: Engine = Engine()
     tracing: Tracing = Tracing()

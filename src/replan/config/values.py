@@ -32,6 +32,8 @@ def kind_of(annotation: Any, metadata: tuple[Any, ...] = ()) -> Kind:
             (annotation,) = (part for part in get_args(annotation) if part is not types.NoneType)
         elif origin is Literal:
             return Kind(str, optional, get_args(annotation))
+        elif origin is tuple and get_origin(get_args(annotation)[0]) is Literal:
+            return Kind(tuple, optional, get_args(get_args(annotation)[0]), metadata)
         else:
             return Kind(origin or annotation, optional, (), metadata)
 
@@ -40,7 +42,8 @@ def expected(field: FieldInfo) -> str:
     """What is right for a key, in words: `a whole number from 0 to 65535`."""
     kind = kind_of(field.annotation, tuple(field.metadata))
     if kind.choices:
-        return "one of " + ", ".join(f'"{choice}"' for choice in kind.choices)
+        which = "a list of some of" if kind.base is tuple else "one of"
+        return f"{which} " + ", ".join(f'"{choice}"' for choice in kind.choices)
     if kind.base is bool:
         return "true or false"
     if kind.base is tuple:

@@ -10,6 +10,7 @@ from replan.ports.delivery import (
     ConsumerState,
     Delivered,
     HasOutbox,
+    NotTaken,
     Outbox,
     Reading,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "Movable",
     "Names",
     "NewArtifact",
+    "NotTaken",
     "Outbox",
     "Price",
     "Priced",

@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from replan.core.events import Record
+from replan.errors import ReplanError
 
 
 class Delivered(NamedTuple):
@@ -98,6 +99,14 @@ class HasOutbox(Protocol):
     """A store that keeps cursors."""
 
     def outbox(self) -> Outbox: ...
+
+
+class NotTaken(ReplanError):
+    """A consumer has not taken all of a batch: it comes again, after so many seconds at the earliest."""
+
+    def __init__(self, message: str, *, after_secs: float = 0.0) -> None:
+        super().__init__(message)
+        self.after_secs = after_secs
 
 
 class Consumer(Protocol):

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
 from replan.errors import StaleWriter, StoreError
-from replan.ports import Batch, Consumer, Outbox, Reading
+from replan.ports import Batch, Consumer, NotTaken, Outbox, Reading
 
 T = TypeVar("T")
 log = logging.getLogger("replan")
@@ -52,6 +52,8 @@ class Delivery:
         self._hide = hide
         self._failures = 0
         self._error: str | None = None
+        self._not_before = 0.0
+        """How long a consumer wants to be left alone, in seconds from its refusal."""
 
     async def run(self, *, from_now: bool = False) -> None:
         """Until it is cancelled. The database may be away, and the consumer may fail, for as long as they like.
@@ -118,7 +120,8 @@ class Delivery:
                 took = time.monotonic() - since
                 await asyncio.sleep(min(max(self._pace.look_secs, _LOOK_SHARE * took), _LONGEST_LOOK_SECS))
             elif not await self._seen_through(reading, batch):
-                await asyncio.sleep(self._pause(self._failures, self._pace.longest_pause_secs))
+                pause = self._pause(self._failures, self._pace.longest_pause_secs)
+                await asyncio.sleep(max(pause, min(self._not_before, self._pace.longest_pause_secs)))
 
     async def _seen_through(self, reading: Reading, batch: Batch) -> bool:
         """Whether the consumer has taken the batch. What has begun may end, with its cursor, where this is cancelled."""
@@ -139,7 +142,9 @@ class Delivery:
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # else it is the consumer's own
             self._failures += 1
-            self._error = self._hide(f"{type(error).__name__}: {error}")
+            self._not_before = error.after_secs if isinstance(error, NotTaken) else 0.0
+            named = "" if isinstance(error, NotTaken) else f"{type(error).__name__}: "
+            self._error = self._hide(f"{named}{error}")
             log.warning(
                 "%s has refused %d events, which come again: %s",
                 self._consumer.name,

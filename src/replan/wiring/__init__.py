@@ -4,7 +4,7 @@ from replan.wiring.addresses import model_endpoint, tool_endpoints
 from replan.wiring.discovery import Discovery, discovery_of, registration_of
 from replan.wiring.kinds import Paths, open_kinds
 from replan.wiring.models import LOCAL, ROLES, ModelChoice, Models, providers_of
-from replan.wiring.onlookers import audit_consumers, debug_log_of, kafka_audit, traces_of
+from replan.wiring.onlookers import audit_consumers, debug_log_of, kafka_audit, traces_of, webhooks_of
 from replan.wiring.process import SystemClock, Ulids, driver_name
 from replan.wiring.store import (
     database,
@@ -47,4 +47,5 @@ __all__ = [
     "registration_of",
     "tool_endpoints",
     "traces_of",
+    "webhooks_of",
 ]

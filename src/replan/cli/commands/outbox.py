@@ -1,4 +1,4 @@
-"""`replan outbox write|audit|kafka|list|forget`: the log, delivered to files of JSON lines and to Kafka, and whoever else it is delivered to."""
+"""`replan outbox write|audit|kafka|webhooks|list|forget`: the log, delivered to files, to Kafka and to webhooks, and whoever else it is delivered to."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from replan.cli.terminal.listing import Listed
 from replan.cli.terminal.terminal import own_stdout, say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from replan.app import Replan
     from replan.ports import Consumer, ConsumerState
 
@@ -60,7 +62,7 @@ def write(
 
     consumer = JsonLines(file, name=name, max_bytes=int(max_mb * 1_000_000), keep=keep)
     with own_stdout():
-        loop.run(_write(open_stored(settings_of(config), db), consumer, from_now=from_now))
+        loop.run(_write(open_stored(settings_of(config), db), lambda _: [consumer], from_now=from_now))
 
 
 @outbox_app.command()
@@ -86,7 +88,7 @@ def audit(
         replan = open_stored(settings_of(config), db)
         most = int(max_mb * 1_000_000)
         consumer = AuditFile(file, name=name, max_bytes=most, keep=keep, masked=replan.secrets.masked)
-        loop.run(_write(replan, consumer, from_now=from_now))
+        loop.run(_write(replan, lambda _: [consumer], from_now=from_now))
 
 
 @outbox_app.command()
@@ -108,10 +110,39 @@ def kafka(
     with own_stdout():
         settings = settings_of(config)
         replan = open_stored(settings, db)
-        loop.run(_write(replan, kafka_audit(settings, replan.secrets), from_now=from_now))
+        audit = kafka_audit(settings, replan.secrets)
+        loop.run(_write(replan, lambda _: [audit], from_now=from_now))
 
 
-async def _write(replan: Replan, consumer: Consumer, *, from_now: bool) -> None:
+@outbox_app.command()
+def webhooks(
+    config: options.Config = None,
+    db: options.Db = None,
+    server: options.NoServer = None,
+) -> None:
+    """Tell the endpoints of `[webhooks]` of tasks that wait for somebody or have ended, until SIGTERM or Ctrl-C.
+
+    `replan serve` and `replan worker` do so themselves. Each is told at least once, what there is of a task in order; `webhook-id` tells what came twice. A
+    new endpoint is told what happens from now on.
+    """
+    from replan.cli.terminal import loop
+    from replan.cli.terminal.opening import open_stored, settings_of
+    from replan.errors import InputError
+    from replan.wiring import webhooks_of
+
+    with own_stdout():
+        settings = settings_of(config)
+        if not settings.webhooks.endpoints:
+            raise InputError("the configuration has no [webhooks.endpoints.NAME]: nobody is to be told")
+        replan = open_stored(settings, db)
+
+        def all_of(replan: Replan) -> list[Consumer]:
+            return webhooks_of(settings, replan.secrets, replan.service.parts.store)
+
+        loop.run(_write(replan, all_of, from_now=True))
+
+
+async def _write(replan: Replan, consumers: Callable[[Replan], list[Consumer]], *, from_now: bool) -> None:
     import asyncio
     import signal
 
@@ -122,15 +153,19 @@ async def _write(replan: Replan, consumer: Consumer, *, from_now: bool) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
     async def deliver() -> None:
+        wanted = consumers(replan)
+        names = ", ".join(consumer.name for consumer in wanted)
+        which, how = ("are", "they stand") if len(wanted) > 1 else ("is", "it stands")
         say(
-            f"{consumer.name} is delivered from now on, until SIGTERM or Ctrl-C; `replan outbox list` says how it stands"
+            f"{names} {which} delivered from now on, until SIGTERM or Ctrl-C; `replan outbox list` says how {how}"
         )
-        delivering = asyncio.create_task(replan.deliver(consumer, from_now=from_now))
+        delivering = {asyncio.create_task(replan.deliver(one, from_now=from_now)) for one in wanted}
         stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait({delivering, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({*delivering, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        if delivering.done():
-            delivering.result()
+        for ended in delivering:
+            if ended.done():
+                ended.result()
 
     await last(replan, stop, deliver)
     say("stopped")

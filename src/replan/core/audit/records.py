@@ -32,7 +32,7 @@ def audit_record(record: e.Record) -> JsonObject | None:
         return None
     place = {"seq": record.seq, "event": record.type, "round": record.round}
     return {
-        "timestamp": _moment(record.ts),
+        "timestamp": moment(record.ts),
         "service": SERVICE,
         "module": said.module,
         "level": said.level,
@@ -65,7 +65,8 @@ def bounded(value: Any) -> Any:
     return {"beginning": told, "bytes": len(text)}
 
 
-def _moment(ts: float) -> str:
+def moment(ts: float) -> str:
+    """A time as ISO 8601 has it, whatever number it is."""
     held = min(max(ts, 0.0), _LATEST_TS) if ts == ts else 0.0
     millis = int(held * 1000) % 1000
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(held)) + f".{millis:03}Z"

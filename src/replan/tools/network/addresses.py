@@ -10,7 +10,7 @@ import ipaddress
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from replan.errors import InputError, ToolCallError
 
@@ -18,6 +18,13 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port to addresses, best first; `OSError` where there are none."""
+
+
+class Refusal(Protocol):
+    """Makes the error for what the rules forbid: where, and why. `sent`: a redirect led there."""
+
+    def __call__(self, where: str, why: str, *, sent: bool = False) -> Exception: ...
+
 
 _METADATA = frozenset(
     ipaddress.ip_address(each)

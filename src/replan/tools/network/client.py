@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from replan.errors import InputError
-from replan.tools.network.addresses import AddressRules, Resolve
+from replan.tools.network.addresses import AddressRules, Refusal, Resolve, refused
 
 if TYPE_CHECKING:
     import ssl
@@ -22,6 +22,7 @@ def guarded_client(
     follow_redirects: bool = False,
     verify: ssl.SSLContext | None = None,
     resolve: Resolve | None = None,
+    refusal: Refusal = refused,
 ) -> httpx2.AsyncClient:
     """A client that connects only where `rules` allow.
 
@@ -30,7 +31,7 @@ def guarded_client(
     named in the environment are not used (a proxy would look names up itself). A refusal is the `ToolCallError` of
     `refused`. `headers` go with every request, also to the hosts that a redirect leads to (but `Authorization`, which
     only its own host gets): keep other secrets out of them where redirects are followed. No cookies are kept.
-    `verify`: other trusted certificates. `resolve`: another way to look names up.
+    `verify`: other trusted certificates. `resolve`: another way to look names up. `refusal`: another error for what is refused.
     Raises `InputError` if httpx2 is missing.
     """
     try:
@@ -43,7 +44,7 @@ def guarded_client(
         raise InputError(
             f"requests over HTTP need {error.name}, which is not installed: pip install 'replan[kit]'"
         ) from error
-    transport = GuardedTransport(rules or AddressRules(), resolve=resolve, verify=verify)
+    transport = GuardedTransport(rules or AddressRules(), resolve=resolve, verify=verify, refusal=refusal)
     return httpx2.AsyncClient(
         transport=transport,
         # Else what one task was given would go with the requests of another.

@@ -15,7 +15,7 @@ import httpx2
 from replan.connections import Network, certificates
 from replan.core.words import in_digits
 from replan.tools.bounds import IDLE_SECS
-from replan.tools.network.addresses import Address, AddressRules, Resolve, refused
+from replan.tools.network.addresses import Address, AddressRules, Refusal, Resolve, refused
 
 _FOLLOWED = "replan.followed"
 
@@ -35,7 +35,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         *,
         resolve: Resolve | None = None,
         verify: ssl.SSLContext | None = None,
+        refusal: Refusal = refused,
     ) -> None:
+        self._refusal = refusal
         self._network = Network(GuardedNetwork(rules, resolve or look_up))
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=verify or certificates(trust_env=False),
@@ -49,11 +51,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         followed = _FOLLOWED in request.extensions
         if request.url.scheme not in ("http", "https") or not request.url.host:
             why = "has a scheme other than http and https" if request.url.host else "names no host"
-            raise refused(f"{request.url.scheme}://{request.url.host}", why, sent=followed)
+            raise self._refusal(f"{request.url.scheme}://{request.url.host}", why, sent=followed)
         try:
             answer = await self._pool.handle_async_request(_as_core(request))
         except _Refused as error:
-            raise refused(*error.args, sent=followed) from None
+            raise self._refusal(*error.args, sent=followed) from None
         except Exception as error:
             raise _translated(error, request) from error
         if 300 <= answer.status < 400:  # a request that follows takes the extensions over
