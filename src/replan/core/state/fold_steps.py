@@ -51,6 +51,7 @@ def _call_started(state: State, event: e.CallStarted, ts: float) -> None:
     )  # fmt: skip
     if (earlier := state._calls.get(call.key)) is not None:
         call.retries, call.first = earlier.retries, earlier.first
+        call.unsure = earlier.status == "unknown" or earlier.may_have_been_made
         if earlier.fault is None or earlier.fault.happened != "no":
             call.keys_in = earlier.keys_in
         call.cut_off = earlier.cut_off + (earlier.status == "running" and earlier.alone)

@@ -85,6 +85,16 @@ class CallState:
     """The key that it has there, where that is another one."""
     keys_in: str = ""
     """The memory of keys that its first try that may have taken effect has relied on; empty: none."""
+    unsure: bool = False
+    """A try of it before this one may have taken effect."""
+
+    @property
+    def may_have_been_made(self) -> bool:
+        """True if it must not be repeated, has no result, and may have taken effect in one of its tries."""
+        if self.effect != "once" or self.status not in ("running", "retrying"):
+            return False
+        surely_not = self.status == "retrying" and self.fault is not None and self.fault.happened == "no"
+        return self.unsure or not surely_not
 
     @property
     def took(self) -> float:

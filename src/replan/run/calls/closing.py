@@ -5,7 +5,7 @@ from __future__ import annotations
 from replan.core.events import AnyEvent, CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed, StepSkipped
 from replan.core.state.progress import CLOSED
 from replan.core.state.task import CallState, Slot, StepState
-from replan.core.types import Category, Fault, ToolSpec
+from replan.core.types import Category, Fault, JsonObject, ToolSpec
 from replan.run.session.context import Run
 from replan.run.session.model_calls import cut_off
 
@@ -32,37 +32,57 @@ def take_on(run: Run, call: CallState, step: StepState, slot: Slot) -> None:
 def _closed(run: Run, call: CallState, kind: str, message: str) -> list[AnyEvent]:
     category: Category = "tool_error" if kind == "process_ended" else "external_error"
     fault = Fault(category=category, kind=kind, message=message, happened="unknown")
-    labels = {
-        "call_key": call.key, "step_id": call.step_id, "action_id": call.slot.action_id,
-        "index": call.slot.item, "attempt": call.attempt, "tool_id": call.tool_id,
-    }  # fmt: skip
+    labels = _labels(call)
     events: list[AnyEvent] = [CallFailed.model_validate({**labels, "error": fault})]
     if _once(call, run.parts.tools.resolve(call.tool_id)):
         events.append(OutcomeUnknown.model_validate({**labels, "reason": message}))
     return events
 
 
+def _labels(call: CallState) -> JsonObject:
+    return {
+        "call_key": call.key, "step_id": call.step_id, "action_id": call.slot.action_id,
+        "index": call.slot.item, "attempt": call.attempt, "tool_id": call.tool_id,
+    }  # fmt: skip
+
+
 def close_crashed(run: Run) -> None:
     """End the calls that were cut off and must not be made again; all others can simply be made again."""
     for call in run.state.running_calls():
         tool = run.parts.tools.resolve(call.tool_id)
-        if _once(call, tool) and not (tool is not None and tool.honours_key):
+        if _once(call, tool) and not _by_key(tool):
             close_call(run, call, "crashed", "the process ended before its result was recorded")
         elif call.cut_off + call.alone >= MOST_CUT_OFF and call.key not in run.state.waits:
             why = "each process that made it has ended, twice while nothing ran beside it: it is not made again unasked"
             close_call(run, call, "process_ended", why)
 
 
-def unfinished_effect(call: CallState) -> bool:
-    """True if the call must not be repeated, has no result, and may have taken effect in one of its tries."""
-    if call.effect != "once" or call.status not in ("running", "retrying"):
-        return False
-    return call.status == "running" or call.attempt > 1 or call.fault is None or call.fault.happened != "no"
+def close_left(run: Run, *, to_run: bool) -> bool:
+    """End the calls that nobody makes again: only steps were to that the plan has no more, or that call something else by now. True if there
+    are any: nothing runs here, and whoever drove the task was gone, or let go of it, before they had come to their ends.
+
+    `to_run`: steps are, and one of them may make a call of a tool that honours keys once more, with its key.
+    """
+    state, resolve = run.state, run.parts.tools.resolve
+    left = [call for call in state.under_way() if not state.holds(call) and call.key not in state.waits]
+    if to_run:
+        left = [call for call in left if not (_once(call, tool := resolve(call.tool_id)) and _by_key(tool))]
+    for call in left:
+        if call.status == "retrying" and call.fault is not None and not call.may_have_been_made:
+            run.record(CallFailed.model_validate({**_labels(call), "error": call.fault}))
+        else:
+            close_call(run, call, "crashed", "it was cut off, and the plan has no place for it any more")
+    return bool(left)
 
 
 def _once(call: CallState, tool: ToolSpec | None) -> bool:
     """True if it was, or by now is, a call that must not be repeated."""
     return call.effect == "once" or (tool is not None and tool.effect == "once")
+
+
+def _by_key(tool: ToolSpec | None) -> bool:
+    """True if it may be called again with the same key."""
+    return tool is not None and tool.honours_key
 
 
 def close_asked(run: Run) -> None:

@@ -10,7 +10,7 @@ from replan.core.state.task import Slot, StepState
 from replan.core.types import Fault, JsonObject
 from replan.run.calls.attempts.recorded import recorded
 from replan.run.calls.build import Call, CannotCall, LeftInDoubt, NeedsApproval, prepare
-from replan.run.calls.closing import close_call, take_on, unfinished_effect
+from replan.run.calls.closing import close_call, take_on
 from replan.run.calls.outcomes import Parked, crashed_fault, internal_fault
 from replan.run.calls.outline import Meant, meaning
 from replan.run.calls.repeats import has_rest, is_one_of_several
@@ -44,7 +44,7 @@ def prepared_call(
         # Done before a crash, and done it stays, whatever its references would give by now.
         return added_metadata(run.parts.tools.resolve(known.tool_id), loaded.value_of(known.output))
     if (unfit := run.state.unfit.get(step.step.step_id)) is not None:
-        if known is None or not unfinished_effect(known):
+        if known is None or not known.may_have_been_made:
             return unfit
         close_call(run, known, "crashed", f"it was cut off; {unfit.message}")
         return known.fault or crashed_fault()
@@ -80,8 +80,14 @@ def prepared_call(
             call.attempt = known.attempt  # it goes on waiting
         call.waits = True
         return Parked(call)
+    if (
+        known is None
+        and (left := run.state.latest_try(call.key)) is not None
+        and run.state.is_under_way(left)
+    ):
+        known = left  # a step that the plan has no more was to make it again
     if known is not None:
-        if known.key != call.key and unfinished_effect(known):
+        if known.key != call.key and known.may_have_been_made:
             # Its references give something else by now: that would be a second effect, not the same again.
             text = "it was cut off, and the parameters it was made with cannot be had again"
             close_call(run, known, "crashed", text)
@@ -92,10 +98,6 @@ def prepared_call(
             call.doubt = "an earlier attempt was cut off"
         elif known.fault is not None and in_doubt(known.fault, call.tool):
             call.doubt = known.fault.message
-    elif (before := run.state.latest_try(call.key)) is not None and (
-        step.healing is not None or before.status == "running"
-    ):
+    elif step.healing is not None and (before := run.state.latest_try(call.key)) is not None:
         call.attempt = before.attempt + 1
-        if before.status == "running" and call.tool.effect == "once":
-            call.doubt = "an earlier attempt was cut off"
     return call

@@ -29,6 +29,7 @@ from replan.core.events import OverallReflectionTriggered, RoundCompleted, Round
 from replan.core.limits.budget import limit_reached
 from replan.core.report import explain
 from replan.core.types import CallKey
+from replan.run.calls.closing import close_left
 from replan.run.human_input import questions as asking
 from replan.run.human_input import wishes
 from replan.run.orchestrator.ending import Ending
@@ -59,6 +60,8 @@ class Deciding(Ending):
             step = decide(run.state)
             if run.parts.leaving.now and isinstance(step, _LONG):
                 raise HandedOver
+            if isinstance(step, Execute | Evaluate) and close_left(run, to_run=isinstance(step, Execute)):
+                continue
             if keys := self._known_elsewhere(step):
                 return by_relatives.settle_apart(run, keys)
             if keys := self._left_apart(step):
