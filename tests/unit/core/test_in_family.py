@@ -42,6 +42,9 @@ TOOLS = {
         spec("refund", "once", "of", "note"),
         spec("ring", "once"),
         spec("put", "repeatable", "at", "text"),
+        spec("mail", "once", "session", "to", "amount"),
+        spec("set", "repeatable", "token", "at", "text"),
+        spec("leave", "once", "session"),
     )
 }
 
@@ -112,7 +115,7 @@ class Plain:
         return entry.at if entry is not None else one.ended
 
     def was_so(self, one: Had, made: Had) -> bool:
-        if one.call.effect != "repeatable" or one.deed.things.meet(made.deed.things):
+        if one.call.effect != "repeatable" or one.done(TOOLS.get).things.meet(made.done(TOOLS.get).things):
             return False
         own = [Had("me", call) for call in effects_of(self.mine)]
         for other in sorted((*own, *self.foreign()), key=lambda had: had.ended, reverse=False)[::-1]:
@@ -120,7 +123,9 @@ class Plain:
                 continue
             if other.deed.base == one.deed.base:
                 return True
-            if other.call.tool_id == one.call.tool_id and same_thing(other.deed, one.deed):
+            if other.call.tool_id == one.call.tool_id and same_thing(
+                other.done(TOOLS.get), one.done(TOOLS.get)
+            ):
                 return False
         return False
 

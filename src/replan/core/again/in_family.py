@@ -248,10 +248,12 @@ class Family:
 
     def _was_so(self, one: Had, made: Had) -> bool:
         """True if it is `repeatable` and had set by then what it sets, which the other has left so: it changed nothing after that."""
-        if one.call.effect != "repeatable" or one.deed.things.meet(made.deed.things):
+        if one.call.effect != "repeatable":
+            return False
+        mine = one.done(self.resolve)
+        if mine.things.meet(made.done(self.resolve).things):
             return False
         at = made.call.started
-        mine = one.deed
         own = (Had(self.mine.task_id, call) for call in effects_of(self.mine))
         every = sorted((*own, *self._foreign.all), key=lambda other: other.ended)
         for other in reversed(every):
@@ -259,7 +261,7 @@ class Family:
                 continue
             if other.deed.base == mine.base:
                 return True
-            if other.call.tool_id == mine.tool_id and same_thing(other.deed, mine):
+            if other.call.tool_id == mine.tool_id and same_thing(other.done(self.resolve), mine):
                 return False
         return False
 
@@ -313,7 +315,7 @@ class Family:
         for one in self._foreign.about(made, subject_of(made, self.resolve)):
             if one.call.started < made.ended or one.call.key == made.call.key or had(one.call.key):
                 continue
-            if back and not takes_back(one, made):
+            if back and not takes_back(one, made, self.resolve):
                 continue
             if self._is_mine(one, made):
                 continue

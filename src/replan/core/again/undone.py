@@ -54,7 +54,9 @@ class Undone:
         old = Had(self.state.task_id, self.state.took_effect[call_key(base, number)])
         first = self.state.ledger.order()[base][0]
         between = (one for place, one in self._about(old, whatever=False) if first < place < at)
-        return split_key(latest.key)[1] if any(takes_back(one, old) for one in between) else number
+        return (
+            split_key(latest.key)[1] if any(takes_back(one, old, self.resolve) for one in between) else number
+        )
 
     def since(self, name: StepId, base: str, *, whatever: bool = False) -> tuple[Had, Had] | None:
         """What was made of the call that this step makes, and what was done about it since that comes not after it in the plan, too.
@@ -110,7 +112,7 @@ class Undone:
 
     def _changes(self, one: Had, made: Had, at: int, name: StepId, whatever: bool) -> bool:
         """True if the later effect is in the way of the made one, whose place this is, for the step of this name."""
-        back = takes_back(one, made)
+        back = takes_back(one, made, self.resolve)
         if not (
             back or (whatever and (one.call.tool_id == made.call.tool_id or self._may_come_before(name, one)))
         ):
@@ -139,7 +141,9 @@ class Undone:
 
     def _was_so(self, one: Had, made: Had, at: int) -> bool:
         """True if it sets what was so then."""
-        if one.call.effect != "repeatable" or one.deed.things.meet(made.deed.things):
+        if one.call.effect != "repeatable" or one.done(self.resolve).things.meet(
+            made.done(self.resolve).things
+        ):
             return False
         return not self.state.ledger.was_otherwise(one.deed.base, at)
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from replan.core.data.canonical import one_form
 from replan.core.ids import call_content
+from replan.core.memo import ByIdentity
 from replan.core.pointers import referred
 from replan.core.secrets.names import is_headers, is_on_behalf
 from replan.core.secrets.receivers import credentials_of
@@ -34,7 +35,7 @@ class Telling(NamedTuple):
         if tool.unique_by:
             told = {path.partition(".")[0] for path in tool.unique_by}
             return cls(tool, frozenset(_properties(tool)) - told)
-        return cls(tool, _on_behalf(tool))
+        return cls(tool, on_behalf_of(tool))
 
     def parts(self, parameters: JsonObject) -> JsonObject:
         """Those parameters that do, in their one form, without what in them does not; the same object if that is all.
@@ -51,13 +52,20 @@ class Telling(NamedTuple):
 def what_is_done(tool: ToolSpec | None, parameters: JsonObject) -> JsonObject:
     """The parameters without what says on whose behalf the tool is called: nothing that it has done is known by a session. The same object
     if that is all."""
-    return _without(_on_behalf(tool), parameters) if tool is not None else parameters
+    return _without(on_behalf_of(tool), parameters) if tool is not None else parameters
 
 
-def _on_behalf(tool: ToolSpec) -> frozenset[str]:
-    """Such parameters at the top; where there is no other, they tell its calls apart."""
+def on_behalf_of(tool: ToolSpec) -> frozenset[str]:
+    """The parameters that say on whose behalf it is called; where there is no other, they tell its calls apart."""
+    return _on_behalf(tool)
+
+
+def _credentials_beside(tool: ToolSpec) -> frozenset[str]:
     found = credentials_of(tool)
     return found if len(found) < len(_properties(tool)) else frozenset()
+
+
+_on_behalf = ByIdentity[frozenset[str]](_credentials_beside)
 
 
 def _without(names: frozenset[str], parameters: JsonObject) -> JsonObject:
