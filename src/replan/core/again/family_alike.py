@@ -13,8 +13,10 @@ from typing import NamedTuple
 from replan.core.again.counterparts import same_as
 from replan.core.again.had import Had
 from replan.core.again.in_family import Family
+from replan.core.calls.site import Slot
 from replan.core.calls.telling import unique_text, what_is_done
 from replan.core.calls.told_alike import Told
+from replan.core.failures.faults import NOT_MADE
 from replan.core.ids import digest
 from replan.core.recovery.in_place import Instead
 from replan.core.secrets import is_mask
@@ -117,13 +119,37 @@ def under_way(state: State, tool: ToolSpec, parameters: JsonObject) -> list[Call
 
 
 def all_under_way(state: State, resolve: Resolve) -> list[CallKey]:
-    """What the task has to have for the calls that it is about to make, or makes: they themselves, and what each is known by."""
+    """What the task has to have for the calls that it is about to make, or makes: they themselves, what each is known by, and the planned call
+    that each stands in for."""
     keys: list[CallKey] = []
     for call in state.under_way():
         tool = resolve(call.tool_id) if call.effect == "once" else None
         if tool is not None:
             keys += call.key, name_of_all(tool, call.parameters, state)
+            planned = planned_call(state, call.step_id, call.slot, call.key, resolve)
+            keys += [planned.key] if planned is not None else []
     return keys
+
+
+class Planned(NamedTuple):
+    """What the place of a call has tried before recovery put that one there."""
+
+    tool: ToolSpec
+    parameters: JsonObject
+    key: CallKey
+
+
+def planned_call(state: State, step_id: StepId, slot: Slot, key: CallKey, resolve: Resolve) -> Planned | None:
+    """What the call of this key stands in for at this place: whoever has had that has had this. None: it is the planned one itself."""
+    step = state.steps.get(step_id)
+    if step is None or step.healing is None or slot not in step.healing.overrides:
+        return None
+    tried = (one for one in step.healing.failures(slot) if one.error.kind not in NOT_MADE)
+    first = next((one for one in tried if one.call_key not in (None, key)), None)
+    tool = resolve(first.tool_id) if first is not None else None
+    if first is None or first.call_key is None or tool is None:
+        return None
+    return Planned(tool, first.parameters, first.call_key)
 
 
 class Mending(NamedTuple):

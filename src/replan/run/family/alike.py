@@ -10,11 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from replan.core.again.family_alike import Alike, Mending, alike, mending, name_of_all, under_way
+from replan.core.again.family_alike import (
+    Alike,
+    Mending,
+    alike,
+    mending,
+    name_of_all,
+    planned_call,
+    under_way,
+)
 from replan.core.again.in_family import Family
 from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
-from replan.core.failures.faults import NOT_MADE
 from replan.core.ids import base_of, call_key, split_key
 from replan.core.state.task import Output, State, of_likes
 from replan.core.types import CallKey, JsonObject, StepId, ToolSpec
@@ -109,7 +116,8 @@ async def further_key(run: Run, call: Wanted) -> CallKey:
 
 async def _of_others(run: Run, call: Wanted) -> Theirs | Asked | None:
     """What another task has had, and nothing tells from this call."""
-    step, planned = run.state.steps[call.step_id], _planned(run, call)
+    step = run.state.steps[call.step_id]
+    planned = planned_call(run.state, call.step_id, call.slot, call.key, run.parts.tools.resolve)
     if planned is not None:
         tool, before, key = planned
         found = await _very_call(run, tool, key) or await _found(run, call, tool, before, key, changed=True)
@@ -134,27 +142,16 @@ async def _of_others(run: Run, call: Wanted) -> Theirs | Asked | None:
     return Theirs(found.had.task_id, "done", made.output or Output(None), of_call=found.key)
 
 
-def _planned(run: Run, call: Wanted) -> tuple[ToolSpec, JsonObject, CallKey] | None:
-    """What the place of the call has tried before recovery put this one there: whoever has had that has had this."""
-    step = run.state.steps[call.step_id]
-    if step.healing is None or call.slot not in step.healing.overrides:
-        return None
-    tried = (one for one in step.healing.failures(call.slot) if one.error.kind not in NOT_MADE)
-    first = next((one for one in tried if one.call_key not in (None, call.key)), None)
-    tool = run.parts.tools.resolve(first.tool_id) if first is not None else None
-    if first is None or first.call_key is None or tool is None:
-        return None
-    return tool, first.parameters, first.call_key
-
-
 async def _very_call(run: Run, tool: ToolSpec, key: CallKey) -> Theirs | Asked | None:
     """What became of the planned call itself, where another task has tried it since."""
-    found = await theirs(run, key, mended=False) if tool.effect == "once" else None
-    if found is None or found.became != "done":
+    found = await theirs(run, key, planned=True) if tool.effect == "once" else None
+    if found is None or found.became not in ("done", "under way"):
         return found
+    made = "has made" if found.became == "done" else "is about to make"
     return Asked(
-        f"{found.named} has made the call of {tool.id!r} which this one stands in for: leave it out if that is the effect that is wanted, or "
-        "set `repeat: true`, with its `repeat_reason`, if it is wanted once more"
+        f"{found.named} {made} the call of {tool.id!r} which this one stands in for: leave it out if that is the effect that is wanted, or "
+        "set `repeat: true`, with its `repeat_reason`, if it is wanted once more",
+        unsure=found.became != "done",
     )
 
 

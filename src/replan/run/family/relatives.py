@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from replan.core.again.family_alike import all_under_way, is_looked_after, name_of_all
+from replan.core.again.family_alike import all_under_way, is_looked_after, name_of_all, planned_call
 from replan.core.again.like_calls import is_meant_again
 from replan.core.calls.site import Slot
 from replan.core.events import CallStarted, ForkMade, QuestionAnswered
@@ -26,6 +26,8 @@ from replan.run.session.pages import pages
 
 FIRST_LOOK_SECS, LAST_LOOK_SECS = 0.2, 5.0
 """Between two looks at a call that another task makes: ever longer, up to this."""
+LOOKS_AT_ONE_THAT_WAITS, LOOKS_OF_THE_ELDER = 3, 8
+"""So often a task looks at a planned call of another one that waits itself, before what was to stand in for it gives way."""
 
 
 Became = Literal["done", "not made", "under way", "in doubt"]
@@ -84,16 +86,24 @@ async def enter(run: Run) -> None:
         await store.reserve(first, list(made))
 
 
-async def theirs(run: Run, key: str, *, mended: bool = True) -> Theirs | None:
-    """What became of the call in another task, once that is known; None: this one makes it.
+async def theirs(run: Run, key: str, *, planned: bool = False) -> Theirs | None:
+    """What became of the call in another task, once that is known, and whether another one is made there in its place; None: this one makes it.
 
-    `mended`: also once it is known whether another call is made there in its place.
+    `planned`: what is about to be made here stands in for it. Then it does not matter what is made there in its place, and one that is under
+    way as long as that task waits for another is told so: that may wait for this one, and so in a circle.
     """
-    store, wait = run.parts.store, FIRST_LOOK_SECS
+    store, wait, looks = run.parts.store, FIRST_LOOK_SECS, 0
     taken = await store.take(run.claim, key)
     while taken.task_id != run.task_id:
-        found = await _look(run, taken.task_id, key, mended=mended)
+        found = await _look(run, taken.task_id, key, mended=not planned)
         if found.became == "under way":
+            looks += 1
+            if (
+                planned
+                and looks >= LOOKS_AT_ONE_THAT_WAITS
+                and await _gives_way(run, taken.task_id, key, looks)
+            ):
+                return found
             with run.pausing():
                 await run.parts.clock.sleep(wait)
             wait = min(2 * wait, LAST_LOOK_SECS)
@@ -157,6 +167,21 @@ async def waits(run: Run, state: State) -> bool:
     keys = all_under_way(state, run.parts.tools.resolve)
     owners = await run.parts.store.who_has(run.task_id, keys) if keys else {}
     return any(owner not in ("", state.task_id) for owner in owners.values())
+
+
+async def _gives_way(run: Run, task_id: str, key: str, looks: int) -> bool:
+    """True if what stands in for the call of this key is to wait no more for it, as that task waits as well. Where its call stands in for another
+    one, too, each may wait for the other: the younger task is the first to give way."""
+    try:
+        _, state = await driven(run, task_id)
+    except TaskNotFound:
+        return False
+    call, mine = state.latest_try(key), run.state
+    stands_in = call is not None and planned_call(
+        state, call.step_id, call.slot, key, run.parts.tools.resolve
+    )
+    elder = (mine.created, mine.task_id) < (state.created, state.task_id)
+    return (looks >= LOOKS_OF_THE_ELDER or not (stands_in and elder)) and await waits(run, state)
 
 
 async def _look(run: Run, task_id: str, key: str, *, mended: bool = False) -> Theirs:
