@@ -205,6 +205,28 @@ async def test_a_limit_in_dollars_needs_the_price_of_a_model_object_too(db: Path
         assert await replan.tasks() == []
 
 
+async def test_a_task_whose_steps_ask_models_goes_on_only_where_their_price_is_known(db: Path) -> None:
+    asks = {"question": "Which?"}
+    steps = [
+        {"step_id": "q", "tool": "ask_user", "parameters": asks},
+        {"step_id": "m", "tool": "model", "parameters": {"instruction": "Say it.", "input": "${q.output}"}},
+    ]
+    said = {"step_answer": [{"answer": "blue"}]}
+    options: dict[str, Any] = {"evaluation": "steps", "interactive": True, "max_cost_usd": 1.0}
+    priced = Price(input=1, output=2)
+    async with opened(db, answers=ScriptedModel(said, price=priced), **options) as replan:
+        waits = await replan.run("do it", plan={"steps": steps})
+        assert waits.status == "waiting"
+        await replan.answer(waits.task_id, "blue")
+    async with opened(db, answers=ScriptedModel(said, price=None), **options) as replan:
+        with pytest.raises(
+            InputError, match=r"max_cost_usd is set, and the price of scripted .* is not known"
+        ):
+            await replan.resume(waits.task_id)
+    async with opened(db, answers=ScriptedModel(said, price=priced), **options) as replan:
+        assert (await replan.resume(waits.task_id)).usage.cost_usd > 0
+
+
 async def test_an_unknown_setting_names_the_nearest() -> None:
     with pytest.raises(InputError, match="success_threshold"):
         Replan(ScriptedModel({}), success_treshold=70)

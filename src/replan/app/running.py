@@ -357,7 +357,7 @@ class Running:
         await self._load_models(plans=plans, judges=judges, steps=steps)
         if self.engine.driving(task_id) is not None:
             raise TaskHeld(f"task {task_id!r} is being driven here already; wait for it or watch it")
-        self._check_models(state.policy, plans=plans, judges=judges)
+        self._check_models(state.policy, plans=plans, judges=judges, steps=steps)
         held = await self._held_to_type(state)
         started = self._start(task_id, after=state.last_seq)
         started.add_done_callback(lambda _: held.close())
