@@ -72,13 +72,16 @@ def open_page(browser: Any) -> Iterator[Opens]:
     assert wrong == []
 
 
-@pytest.fixture
-def modules(open_page: Opens) -> Any:
-    """A page that has the modules of the page by their names, and shows nothing: for what knows no DOM."""
+@pytest.fixture(scope="module")
+def _modules_page(browser: Any) -> Iterator[tuple[Any, list[str]]]:
     from replan.page.assets import ROOT, assets
 
     found = assets()
-    page = open_page()
+    context = browser.new_context(viewport=WIDE, locale="en-GB")
+    context.set_default_timeout(SECS * 1000)
+    page, wrong = context.new_page(), []
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
 
     def answered(route: Any) -> None:
         path = route.request.url.partition("://")[2].partition("/")[2]
@@ -91,4 +94,14 @@ def modules(open_page: Opens) -> Any:
 
     page.route("http://modules.test/**", answered)
     page.goto("http://modules.test/")
-    return page
+    yield page, wrong
+    context.close()
+
+
+@pytest.fixture
+def modules(_modules_page: tuple[Any, list[str]]) -> Iterator[Any]:
+    """A page that has the modules of the page by their names, and shows nothing of itself. One for all tests of a file."""
+    page, wrong = _modules_page
+    wrong.clear()
+    yield page
+    assert wrong == []

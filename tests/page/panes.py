@@ -9,6 +9,7 @@ async ({ events, until, graph, view, size }) => {
   const { newTask, apply } = await import("replan/store");
   const { mountGraph } = await import("replan/graph");
   const { mountGantt } = await import("replan/gantt");
+  window.pane?.mounted.destroy();
   document.body.replaceChildren();
   const element = document.createElement("div");
   element.style.width = `${size[0]}px`;

@@ -249,6 +249,28 @@ def test_a_hand_moves_the_picture_as_a_whole_and_then_it_is_drawn_there(modules:
     ) == [0, 0]
 
 
+def test_two_fingers_zoom_and_one_moves(modules: Any) -> None:
+    pane = Pane(modules, log_of(60))
+    touch = modules.context.new_cdp_session(modules)
+
+    def fingers(kind: str, *points: tuple[int, int]) -> None:
+        told = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": told})
+
+    zoom, x = pane.run("const { camera } = pane.mounted; return [camera.zoom, camera.x]")
+    fingers("touchStart", (500, 300))
+    fingers("touchMove", (460, 300))
+    fingers("touchMove", (440, 300))
+    fingers("touchEnd")
+    assert pane.run("return pane.mounted.camera.x") < x - 30
+    fingers("touchStart", (500, 300), (600, 300))
+    fingers("touchMove", (450, 300), (650, 300))
+    fingers("touchMove", (400, 300), (700, 300))
+    fingers("touchEnd")
+    assert pane.run("return pane.mounted.camera.zoom") > zoom * 1.5
+    assert pane.said("select") == []
+
+
 def test_what_runs_is_followed_until_a_hand_moves_the_picture(modules: Any) -> None:
     events = log_of(150)
     pane = Pane(modules, events, until=30, size=(700, 400))

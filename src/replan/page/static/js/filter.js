@@ -29,3 +29,10 @@ export function nextFound(ids, id, back = false) {
   if (at < 0) return back ? ids[ids.length - 1] : ids[0];
   return ids[(at + (back ? ids.length - 1 : 1)) % ids.length];
 }
+
+/** All of a view by which a whole picture is another one, as one word; not the time, which has its own pace. */
+export function lookKey(view) {
+  const { filter, open } = view;
+  const plain = ["selected", "version", "diff", "groupBy", "theme", "language", "critical"].map((name) => view[name] ?? "");
+  return JSON.stringify([...plain, filter?.text ?? "", [...(filter?.states ?? [])], [...(open ?? [])]]);
+}

@@ -1,7 +1,7 @@
 // The Gantt of a task: a row for each step, a bar for each try. Told the task, what has changed of it, and the view.
 
 import { criticalNow, typicalOf } from "replan/critical";
-import { isFiltering, matcher } from "replan/filter";
+import { isFiltering, lookKey, matcher } from "replan/filter";
 import { Axis } from "replan/gantt/axis";
 import { groupBars, modelBars, stepBars } from "replan/gantt/bars";
 import { AXIS_HEIGHT, Chart, ROW, drawHead } from "replan/gantt/chart";
@@ -253,8 +253,9 @@ export function mountGantt(element, tell) {
         state.full = true;
         moved = false;
       }
-      const other = ["selected", "version", "diff", "groupBy", "open", "filter", "theme", "language"];
-      if (other.some((name) => state.view[name] !== view[name])) state.full = true;
+      const key = lookKey(view);
+      if (key !== state.look) state.full = true;
+      state.look = key;
       const chosen = view.selected !== state.view.selected ? view.selected : null;
       state.task = task;
       state.view = view;

@@ -4,7 +4,7 @@
 // one frame draws all that is marked, and writes only what differs.
 
 import { criticalNow } from "replan/critical";
-import { isFiltering, matcher } from "replan/filter";
+import { isFiltering, lookKey, matcher } from "replan/filter";
 import { Camera, gestures } from "replan/graph/camera";
 import { Cards } from "replan/graph/cards";
 import { frame } from "replan/graph/frame";
@@ -107,7 +107,7 @@ export function mountGraph(element, tell) {
 
   function contextOf(task, view) {
     const now = view.now ?? Date.now();
-    const found = view.critical === false ? null : criticalNow(task, now);
+    const found = view.critical === undefined || view.critical ? criticalNow(task, now) : null;
     const matches = isFiltering(view.filter) ? matcher(view.filter) : null;
     return { now, critical: found, matches, words: tell.words };
   }
@@ -230,8 +230,9 @@ export function mountGraph(element, tell) {
       const before = state.view;
       if (before.theme !== view.theme) map.themed();
       if (before.language !== view.language) dom.relabel();
-      const other = ["selected", "version", "diff", "groupBy", "open", "filter", "theme", "language", "critical"];
-      if (other.some((name) => before[name] !== view[name])) state.full = true;
+      const key = lookKey(view);
+      if (key !== state.look) state.full = true;
+      state.look = key;
       state.task = task;
       state.view = view;
       for (const id of marked) state.marked.add(id);

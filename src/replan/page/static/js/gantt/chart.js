@@ -61,7 +61,7 @@ export class Chart {
     const wanted = bars?.paths ?? {};
     for (const [kind, d] of Object.entries(wanted)) {
       let path = row.paths.get(kind);
-      if (!path) row.paths.set(kind, (path = make("path", { class: `bar ${kind}` }, row.root)));
+      if (!path) row.paths.set(kind, (path = make("path", { class: `beam ${kind}` }, row.root)));
       put(path, "d", d);
     }
     for (const [kind, path] of row.paths) {

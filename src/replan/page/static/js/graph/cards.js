@@ -91,7 +91,7 @@ export class Cards {
     if (this.detail === FAR) return parts;
     parts.glyph = make("g", { class: "glyph" }, root);
     parts.name = make("text", { class: "name", "font-size": 13 }, root);
-    if (look.kind === "group") parts.bar = make("g", { class: "bar" }, root);
+    if (look.kind === "group") parts.bar = make("g", { class: "parts" }, root);
     if (this.detail === MIDDLE && look.kind === "group") parts.right = make("text", { class: "right", "text-anchor": "end" }, root);
     if (this.detail === MIDDLE) return parts;
     parts.sub = make("text", { class: "sub" }, root);

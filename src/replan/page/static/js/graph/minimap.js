@@ -4,6 +4,7 @@ const WIDTH = 150;
 const HEIGHT = 84;
 const PAD = 5;
 export const FROM = 20; // cards
+const ALIKE = { reused: "done", cancelled: "skipped" };
 
 export class Minimap {
   constructor(parent, go) {
@@ -69,7 +70,7 @@ export class Minimap {
     let found = this.colours.get(state);
     if (!found) {
       const style = getComputedStyle(this.canvas);
-      found = style.getPropertyValue(state === "frame" ? "--text" : `--${state}`).trim() || "gray";
+      found = style.getPropertyValue(state === "frame" ? "--text" : `--c-${ALIKE[state] ?? state}`).trim() || "gray";
       this.colours.set(state, found);
     }
     return found;

@@ -100,7 +100,7 @@ export function groupingOf(task) {
 }
 
 const GROUP_KEYS = {
-  tool: (step, layer) => `L${layer}:${step.tool}`,
+  tool: (step, layer) => `L${layer}:${step.tool.replaceAll(", ", "+")}`,
   layer: (step, layer) => `L${layer}`,
   state: (step, layer) => `L${layer}:${step.state}`,
 };
@@ -134,13 +134,17 @@ export function pictureOf(task, view, columns, grouped) {
   return { nodes, byId, nodeOf, groupOf: groups, edges: merged(stepEdges(task, ids), nodeOf), grouped, ids };
 }
 
+/** The group that a step belongs to, if there is one. */
+export function groupKey(step, layer, view) {
+  return (GROUP_KEYS[view.groupBy] ?? GROUP_KEYS.tool)(step, layer);
+}
+
 /** By step its group. With `whole` also what somebody has to see stays in it. */
 export function groupsOf(task, ids, view, columns, whole = false) {
-  const keyOf = GROUP_KEYS[view.groupBy] ?? GROUP_KEYS.tool;
   const siblings = new Map();
   for (const id of ids) {
     const step = task.steps.get(id);
-    const key = keyOf(step, columns.get(id));
+    const key = groupKey(step, columns.get(id), view);
     if (!siblings.has(key)) siblings.set(key, []);
     siblings.get(key).push(id);
   }

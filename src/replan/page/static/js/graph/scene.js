@@ -1,7 +1,7 @@
 // Where everything in the graph stands, as the plan grows and changes. Knows the task and the view, not the DOM.
 
 import { CARD, edgeKey, layout, place } from "replan/layout";
-import { groupingOf, inGroups, pictureOf, visibleSteps } from "replan/graph/picture";
+import { groupKey, groupingOf, inGroups, pictureOf, visibleSteps } from "replan/graph/picture";
 import { columnXs, wire, wires } from "replan/graph/wires";
 import { extent, spread } from "replan/graph/spread";
 
@@ -70,8 +70,9 @@ export class Scene {
       this.ways = made.ways;
     } else {
       const near = (id) => {
-        const key = picture.byId.get(id)?.step ? `L${this.columns.get(id)}:${picture.byId.get(id).step.tool}` : "";
-        return this.at.has(key) ? [key] : [];
+        const step = picture.byId.get(id)?.step;
+        const group = step && groupKey(step, this.columns.get(id), view);
+        return this.at.has(group) ? [group] : [];
       };
       this.at = place(this.at, picture.nodes, edges, { layers, near });
     }
