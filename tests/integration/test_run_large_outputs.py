@@ -12,7 +12,10 @@ import pytest
 from run_tasks import Bench, FakeTool, Ran, bench, plan, step
 
 from replan import tool
+from replan.core.data.pieces import weight
+from replan.run.calls.attempts.room import MOST_HELD
 from replan.run.steps.executor import LET_GO_SECS
+from replan.testing import MemoryStore, virtual_time
 from replan.tools.functions.source import FunctionSource
 
 ROWS = [{"id": n, "name": f"row {n}"} for n in range(20_000)]
@@ -185,3 +188,39 @@ def test_a_task_that_is_stopped_while_its_answer_is_checked_ends_as_stopped(by: 
         assert (await made.ran(task_id)).check().statuses() == {"a": "succeeded"}
 
     asyncio.run(main())
+
+
+def test_thousands_of_outputs_under_the_limit_are_not_all_held_and_are_what_they_were() -> None:
+    """What the task has in memory of them is bounded, and a step that only waits for them reads none."""
+    many, size = 260, 200_000
+    read: list[str] = []
+
+    class Counting(MemoryStore):
+        async def artifact(self, task_id: str, artifact_id: str) -> bytes:
+            read.append(artifact_id)
+            return await super().artifact(task_id, artifact_id)
+
+    async def main() -> Ran:
+        tools = {
+            "big": FakeTool(output=lambda given: f"{given['n']} ".ljust(size, "x"), effect="reads"),
+            "length": FakeTool(output=lambda given: [len(given["text"]), given["text"][:4]], effect="reads"),
+            "no": FakeTool(output=lambda given: len(read), effect="reads"),
+        }
+        made = await bench(tools, store=Counting())
+        steps = [
+            step("b", "big", for_each=list(range(many)), parameters={"n": "${item}"}),
+            step("waits", "no", "b"),
+            step("last", "length", "waits", parameters={"text": f"${{b.output[{many - 1}]}}"}),
+            step("first", "length", "waits", parameters={"text": "${b.output[0]}"}),
+        ]
+        return (await made.drive(await made.submit(plan(*steps)))).check()
+
+    ran = virtual_time(main())
+    calls = ran.state.steps["b"].calls.values()
+    outputs = [call.output for call in calls if call.output is not None]
+    assert len(outputs) == many
+    assert sum(weight(one.value, 10**9) for one in outputs) < MOST_HELD + size
+    assert sum(one.artifact is None for one in outputs) >= MOST_HELD // size - 1
+    found = ran.outputs()
+    assert (found["first"], found["last"]) == ([size, "0 xx"], [size, f"{many - 1} "])
+    assert found["waits"] == 0

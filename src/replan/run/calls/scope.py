@@ -175,14 +175,28 @@ def followed_by(step: Step, state: State) -> list[str]:
     return sorted(heads & state.previous.keys())
 
 
+def _heads(step: Step) -> set[str]:
+    """What its references and its condition begin with."""
+    heads = {ref.head for ref in references_of(step)}
+    heads.update(root for root, _ in (roots(step.when) if step.when else ()))
+    return heads
+
+
+def _names(step: Step) -> list[str]:
+    """What references to it, and to what its actions give, begin with."""
+    return [step.step_id, *(action.action_id for action in step.actions)]
+
+
 def steps_referred(step: StepState, state: State) -> list[StepState]:
     """The steps whose outputs this one's references and condition may need."""
     found = [state.steps[name] for name in step.step.dependencies if name in state.steps]
+    if state.kept_apart and found:  # what it only waits for need not be read from the store
+        heads = _heads(step.step)
+        found = [one for one in found if not heads.isdisjoint(_names(one.step))]
     if state.previous:
         found += [state.previous[name] for name in followed_by(step.step, state)]
     if state.earlier:
-        heads = {ref.head for ref in references_of(step.step)}
-        heads.update(root for root, _ in (roots(step.step.when) if step.step.when else ()))
+        heads = _heads(step.step)
         named = (state.earlier.get(head) or state.step_of_action(head) for head in sorted(heads))
         left = {one.step.step_id: one for one in named if one is not None}
         found += [one for name, one in left.items() if state.earlier.get(name) is one]

@@ -113,6 +113,7 @@ class Run:
         "kept",
         "large",
         "name",
+        "outputs_held",
         "parts",
         "passed",
         "secrets",
@@ -135,6 +136,8 @@ class Run:
         """What is known to be secret: nothing of it is recorded, told or asked."""
         self.kept: dict[str, Any] = {}
         """Values of artifacts that hold secrets, which their stored form does not."""
+        self.outputs_held: int | None = None
+        """About how many characters of outputs the task has in memory; None: nobody has asked in this drive."""
         self.broken: StoreError | None = None
         """Why the log can no longer be written."""
         self.large = False

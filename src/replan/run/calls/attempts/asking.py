@@ -15,6 +15,7 @@ from replan.core.types import VERIFY, Fault, JsonObject
 from replan.errors import ToolCallError
 from replan.ports import Progress, ToolCall
 from replan.run.calls.attempts.retries import Retries
+from replan.run.calls.attempts.room import is_held, room_for_output
 from replan.run.calls.build import Call, own_copy
 from replan.run.calls.by_model import ask_model
 from replan.run.calls.in_time import within
@@ -43,7 +44,9 @@ class Asking(Retries):
     async def _packed(self, answer: Any) -> Packed:
         """An answer that takes some thought; whoever stops the run lets it come to its end."""
         self.landing |= {asyncio.current_task()}
-        return await packed(answer, self._policy.max_output_bytes)
+        made = await packed(answer, room_for_output(self._run))
+        is_held(self._run, made)
+        return made
 
     def _stopped(self) -> bool:
         """True if it is us who have cancelled what runs, or are about to, or whoever ends the event loop."""
