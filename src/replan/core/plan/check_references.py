@@ -17,6 +17,7 @@ from replan.core.references.conditions import (
     unknown_statuses,
     waits_for_failure,
 )
+from replan.core.references.expressions.grammar import paths_in
 from replan.core.references.expressions.kinds import Misfit, types_given
 from replan.core.references.paths import PathError, chains, check_path, gives_list, select, static_steps
 from replan.core.references.refs import (
@@ -45,6 +46,8 @@ def reference_violations(draft: Draft, step: Step, found: Iterable[Reference]) -
         yield f"{where}: {text}"
     if step.actions:
         yield from inside_violations(step)
+    for text in _after_functions(draft, step):
+        yield f"{where}: {text}"
     for ref in found:
         if problem := _problem(draft, step, ref) or _inside(draft, step, ref):
             yield f"{where}: {problem}"
@@ -165,6 +168,16 @@ def _inside(draft: Draft, step: Step, ref: Reference) -> str:
             return f"{ref.raw} selects nothing: {one.say(f'the output of {ref.head!r}')}"
         return f"{ref.raw}: {one.say()}{_SELECTED}"
     return ""
+
+
+def _after_functions(draft: Draft, step: Step) -> Iterator[str]:
+    """The same of what follows functions in expressions."""
+    calls = [one.parameters for one in step.actions or (step,)]
+    for computed in expressions([calls, step.for_each, step.when]):
+        for path in paths_in(computed.tree):
+            for one in findings(path, Place(), names_meant(draft, step))[0]:
+                if not isinstance(one, Lacking):
+                    yield f"{computed.raw}: {one.say()}"
 
 
 def begins(draft: Draft, step: Step, ref: Reference) -> Place:

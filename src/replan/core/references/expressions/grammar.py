@@ -9,9 +9,9 @@
     product     = sign { ("*" | "/" | "%") sign }
     sign        = { "-" } operand
     operand     = number | text | "true" | "false" | "null" | "[" [ expression { "," expression } ] "]"
-                | "(" expression ")" | FUNCTION "(" [ expression { "," expression } ] ")" | reference
+                | "(" expression ")" | FUNCTION "(" [ expression { "," expression } ] ")" [ path ] | reference
 
-A reference is written as in `${…}`, without braces: `step_1.output.items[*].price`. Step ids may have hyphens, so a minus sign stands
+A reference is written as in `${…}`, without braces: `step_1.output.items[*].price`; what follows a function is what may follow that: `[*].price`. Step ids may have hyphens, so a minus sign stands
 between blanks. Operators and their order are those of the Common Expression Language; numbers are decimal, as people count.
 """
 
@@ -19,12 +19,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from replan.core.references.braces import in_braces
 from replan.core.references.expressions.values import DECIMAL
+from replan.core.references.paths import check_path, quote_keys
+from replan.core.references.trees import braces_at_root
 
 MOST_LENGTH = 2_000
 """Characters of an expression."""
@@ -32,6 +35,9 @@ _MOST_DEPTH = 40
 _MOST_OPERATORS = 200
 """A row of them is as deep a tree, and whoever walks it goes one call deeper with each."""
 _COMPARED = ("==", "!=", "<=", ">=", "<", ">")
+
+
+EACH = "a step with `for_each` over the list does it, with ${= item.a * item.b }"
 
 
 class Unreadable(Exception):
@@ -67,6 +73,16 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
+class Picked:
+    """What a path takes of what a function gives."""
+
+    of: Node
+    path: str
+    inside: tuple[tuple[str, int], ...]
+    """The references in the path, as they are written there, with their places among those of the expression."""
+
+
+@dataclass(frozen=True, slots=True)
 class Signed:
     operator: str
     """`-` or `!`."""
@@ -87,7 +103,7 @@ class Chosen:
     otherwise: Node
 
 
-Node = Literal | Taken | Listed | Called | Signed | Paired | Chosen
+Node = Literal | Taken | Listed | Called | Picked | Signed | Paired | Chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +194,10 @@ def told(node: Node, references: Sequence[str]) -> str:
             return f"[{', '.join(told(one, references) for one in items)}]"
         case Called(name, arguments):
             return f"{name}({', '.join(told(one, references) for one in arguments)})"
+        case Picked(of, path, inside):
+            for raw, index in inside:
+                path = path.replace(raw, references[index])
+            return f"({told(of, references)}).{path}"
         case Signed(sign, of):
             return f"{sign}({told(of, references)})"
         case Paired(sign, left, right):
@@ -222,6 +242,8 @@ class _Reader:
             return f"the text that begins with {rest[:20]} has no closing quote"
         if rest[0] == "`":
             return "backticks are for paths; a value is written as it is here: > 100"
+        if rest[0] == "." and rest[1:].lstrip()[:1] == "(":
+            return f"nothing is computed for each item of a list: {EACH}"
         if rest[0] == "=":
             return "two values are compared with =="
         return f"{rest[:20]!r} is not understood"
@@ -362,15 +384,41 @@ class _Reader:
                 raise UnknownFunction(name)
             self._next()
             self._needs("(")
-            return Called(name, self._several(")", depth))
+            return self._called(name, depth)
         self._at = self._end_of_path(self._at)
         self.taken.append((begins, self._at))
         self._next()
         return Taken(len(self.taken) - 1)
 
-    def _end_of_path(self, at: int) -> int:
+    def _called(self, name: str, depth: int) -> Node:
+        """A function from its first argument on, with the path that follows it."""
+        arguments: list[Node] = []
+        while self.kind != "sign" or self.value != ")":
+            if arguments:
+                self._needs(",")
+                if self.kind == "sign" and self.value == ")":
+                    break
+            arguments.append(self.expression(depth + 1))
+        begins, self._at = self._at, self._end_of_path(self._at, first=False)
+        written = self.text[begins : self._at]
+        inside: list[tuple[str, int]] = []
+        for begin, end in in_braces(written):
+            raw = written[begin:end]
+            inside.append((raw, len(self.taken)))
+            self.taken.append((begins + begin + 2, begins + end - (1 if raw.startswith("$") else 2)))
+        self._next()
+        node = Called(name, tuple(arguments))
+        path = quote_keys(written.strip().removeprefix(".").lstrip())
+        if not path:
+            return node
+        if problem := check_path(path, refers=True):
+            raise Unreadable(f"what follows {name}(…): {problem}")
+        if braces_at_root(path):
+            raise Unreadable(f"what follows {name}(…): a reference stands in a filter or a projection there")
+        return Picked(node, path, tuple(inside))
+
+    def _end_of_path(self, at: int, *, first: bool = True) -> int:
         """Where the reference ends that begins before: fields and what stands in brackets belong to it."""
-        first = True
         while True:
             # after the head there may be an action or a step of a followed task, which have hyphens as heads have
             found = _PATH.match(self.text, at) if first else _FIELD.match(self.text, at)
@@ -391,3 +439,22 @@ class _Reader:
             if not depth:
                 return at
         raise Unreadable(f"the bracket at {self.text[begins : begins + 20]!r} is not closed")
+
+
+def paths_in(node: Node | None) -> Iterator[str]:
+    """The paths that follow functions."""
+    match node:
+        case Picked(of, path):
+            yield path
+            yield from paths_in(of)
+        case Listed(parts) | Called(_, parts):
+            for one in parts:
+                yield from paths_in(one)
+        case Signed(_, of):
+            yield from paths_in(of)
+        case Paired(_, left, right):
+            yield from paths_in(left)
+            yield from paths_in(right)
+        case Chosen(condition, then, otherwise):
+            for one in (condition, then, otherwise):
+                yield from paths_in(one)

@@ -7,16 +7,19 @@ from typing import Final
 
 from replan.core.references.expressions import functions
 from replan.core.references.expressions.grammar import (
+    EACH,
     Called,
     Chosen,
     Listed,
     Literal,
     Node,
     Paired,
+    Picked,
     Signed,
     Taken,
 )
 from replan.core.references.expressions.values import kind
+from replan.core.references.paths import gives_list
 
 ANY: Final = "any"
 _OF_JSON = {
@@ -72,6 +75,12 @@ def _kind(node: Node, taken: Callable[[int], str]) -> str:
             return "list"
         case Called(name, arguments):
             return _of_call(name, [_kind(one, taken) for one in arguments])
+        case Picked(of, path):
+            if (found := _kind(of, taken)) not in (ANY, "list", "object"):
+                raise Misfit(
+                    f"what is taken of a function by a path is taken of a list or an object, and it gives {_NAMED[found]}"
+                )
+            return "list" if gives_list(path) else ANY
         case Signed(sign, of):
             return _needed(
                 _kind(of, taken), "number" if sign == "-" else "truth", f"what stands behind {sign}"
@@ -113,10 +122,13 @@ def _of_pair(sign: str, left: str, right: str) -> str:
             if made == sign and left in (ANY, one) and right in (ANY, other)
         }
         if not known:
-            raise Misfit(f"there is no {sign} with {_NAMED[left if right == ANY else right]}")
+            known_kind = left if right == ANY else right
+            raise Misfit(f"there is no {sign} with {_NAMED[known_kind]}{_of_each(known_kind)}")
         return known.pop() if len(known) == 1 else ANY
     if (found := _SUMS.get((left, sign, right))) is None:
-        raise Misfit(f"{_NAMED[left]} {sign} {_NAMED[right]} is nothing{_hint(left, right)}")
+        raise Misfit(
+            f"{_NAMED[left]} {sign} {_NAMED[right]} is nothing{_of_each(left, right) or _hint(left, right)}"
+        )
     return found
 
 
@@ -124,6 +136,10 @@ def _needed(found: str, wanted: str, what: str, is_: str = " has to be {}, and i
     if found in (ANY, wanted):
         return wanted
     raise Misfit(f"{what}{is_.format(_NAMED[wanted])} is {_NAMED[found]}{_hint(found, wanted)}")
+
+
+def _of_each(*kinds: str) -> str:
+    return f": nothing is computed for each item of a list, {EACH}" if "list" in kinds else ""
 
 
 def _hint(first: str, second: str) -> str:

@@ -112,6 +112,8 @@ def paired(sign: str, left: Any, right: Any) -> Any:
 
 def _hint(sign: str, left: Any, right: Any) -> str:
     kinds = {type(left), type(right)}
+    if list in kinds and kinds & {list, Decimal} == kinds:
+        return ": nothing is computed for each item of a list, a step with `for_each` over it does that"
     if sign == "+" and str in kinds and Decimal in kinds:
         return ": as texts they are put together with text(…), as numbers they are added with number(…)"
     if str in kinds and Decimal in kinds:

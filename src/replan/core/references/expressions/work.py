@@ -14,11 +14,14 @@ from replan.core.references.expressions.grammar import (
     Literal,
     Node,
     Paired,
+    Picked,
     Signed,
     Taken,
 )
 from replan.core.references.expressions.values import given, kind, paired, taken
 from replan.core.references.meter import Meter, PathError
+from replan.core.references.paths import select
+from replan.core.references.trees import filled
 
 _MOST_TEXT = 128
 
@@ -28,7 +31,12 @@ def work_out(node: Node, value_of: Callable[[int], Any], meter: Meter) -> Any:
 
     `value_of(n)`: what its n-th reference gives; it is asked for those alone that count (of `c ? a : b` one). Raises `PathError`.
     """
-    return given(_Worker(value_of, meter).of(node))
+    return _settled(_Worker(value_of, meter).of(node))
+
+
+def _settled(value: Any) -> Any:
+    """The value as JSON has it; what is in a list was made so, or is as it came."""
+    return value if isinstance(value, list | dict) else given(value)
 
 
 class _Worker:
@@ -48,9 +56,11 @@ class _Worker:
                 self._meter.seen_through(value)
                 return taken(value)
             case Listed(items):
-                return [given(self.of(item)) for item in items]
+                return [_settled(self.of(item)) for item in items]
             case Called(name, arguments):
                 return call(name, [self.of(one) for one in arguments], self._meter)
+            case Picked(whole, path, inside):
+                return self._picked(self.of(whole), path, dict(inside))
             case Signed(sign, inner):
                 return self._signed(sign, self.of(inner))
             case Paired("&&", left, right):
@@ -61,6 +71,13 @@ class _Worker:
                 return self._paired(sign, self.of(left), self.of(right))
             case Chosen(condition, then, otherwise):
                 return self.of(then if self._truth(condition) else otherwise)
+
+    def _picked(self, whole: Any, path: str, inside: dict[str, int]) -> Any:
+        if inside:
+            path = filled(path, lambda raw: self._value_of(inside[raw]))
+        found = select(path, _settled(whole), self._meter)
+        self._meter.seen_through(found)
+        return taken(found)
 
     def _paired(self, sign: str, left: Any, right: Any) -> Any:
         if sign == "+" and isinstance(left, str) and isinstance(right, str):
