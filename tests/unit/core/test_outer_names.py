@@ -60,6 +60,7 @@ def checked(step: Step, metadata: JsonObject | None = None) -> Checked:
         ("r.output[?contains(item.ids, c)]", "r.output[?contains(${item.ids}, c)]", "r"),
         ("r.output[?contains(c, lower || item.id)]", "r.output[?contains(c, lower || ${item.id})]", "r"),
         ("r.output[?c == metadata.who]", "r.output[?c == ${metadata.who}]", "r"),
+        ("r.output[?x == metadata.who]", "r.output[?x == ${metadata.who}]", "r"),  # called as the step itself
         ("b.output[?metadata.who == 'Ada']", "b.output[?${metadata.who} == 'Ada']", "b"),
         ("r.output[?c == task.description]", "r.output[?c == ${task.description}]", "r"),
         ("r.output[?c == act.output.id]", "r.output[?c == ${act.output.id}]", "r both"),

@@ -274,7 +274,7 @@ class _Reader:
             case "current":
                 return True
             case "field":
-                return not self._meant((node["value"],)) and not self._meant((node["value"], "output"))
+                return not self._meant((node["value"],))
             case "subexpression" if node["children"][0]["type"] == "field":
                 names = map(_first_field, node["children"][:2])
                 return not self._meant(tuple(name for name in names if name is not None))
