@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -28,6 +29,7 @@ from replan.config import Settings, may_hold_secrets
 from replan.config.options import Options, listed, mapping, policy_with, text_of
 from replan.config.whoever import whoever
 from replan.core.begun import Begun
+from replan.core.drawing.shown import TaskDrawing
 from replan.core.events import Record
 from replan.core.kinds.scene import Scene
 from replan.core.kinds.workflow import Workflow
@@ -41,7 +43,9 @@ from replan.errors import InputError
 from replan.ports import Consumer, ConsumerState, TaskSummary, Warmable
 from replan.reasoning.prompting.prompts import check_all, load
 from replan.run.service.announcer import Announcer, OnEvent
+from replan.run.service.drawn import graph_of_log
 from replan.run.service.for_workers import for_workers
+from replan.run.service.notebook import shown
 from replan.run.service.pruning import is_gone_by
 from replan.run.service.results import agreed
 from replan.run.service.submission import Submission
@@ -525,6 +529,16 @@ class Replan(Keeping, Intervening):
     async def history(self, task_id: str) -> list[Record]:
         """The task's whole log."""
         return await self.service.history(task_id)
+
+    @checked
+    async def drawing(self, task_id: str, version: int | None = None) -> TaskDrawing:
+        """Its plan as a graph, with how each step stands and the critical path; `version`: an earlier plan."""
+        return TaskDrawing(graph_of_log(await self.service.history(task_id), time.time(), version))
+
+    @checked
+    async def show(self, task_id: str) -> TaskResult:
+        """`wait`; in a notebook the task's graph is shown meanwhile, and changes as the task goes on."""
+        return await shown(self.watch(task_id), self._open.wait(task_id))
 
     @checked
     async def output(self, task_id: str, step_id: str, *, item: int | None = None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from replan.client.connection import Connection, Refused, quoted, task_path, unreachable
 from replan.client.events import follow, record_of
+from replan.core.drawing.shown import TaskDrawing
 from replan.core.events import Record
 from replan.core.references.binary import as_bytes
 from replan.core.references.kept import MOST_VALUE, value_of
@@ -36,6 +38,8 @@ from replan.run.access.views import (
     WaitingTask,
     WorkflowView,
 )
+from replan.run.service.drawn import graph_of_log
+from replan.run.service.notebook import shown
 from replan.run.service.results import part_at, result_of
 
 T = TypeVar("T")
@@ -146,6 +150,14 @@ class Reading:
         `ephemeral`: also what is not stored (tokens, progress), as records with seq 0.
         """
         return follow(self._connection, task_id, after, ephemeral=ephemeral)
+
+    async def drawing(self, task_id: str, version: int | None = None) -> TaskDrawing:
+        """Its plan as a graph, with how each step stands and the critical path; `version`: an earlier plan."""
+        return TaskDrawing(graph_of_log(await self.history(task_id), time.time(), version))
+
+    async def show(self, task_id: str) -> TaskResult:
+        """`wait`; in a notebook the task's graph is shown meanwhile, and changes as the task goes on."""
+        return await shown(self.watch(task_id), self.wait(task_id))
 
     async def history(self, task_id: str, after: int = 0) -> list[Record]:
         """The task's log so far."""

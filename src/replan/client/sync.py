@@ -102,6 +102,8 @@ class SyncClient:
     wait = _blocking(Client.wait)
     watch = _iterating(Client.watch)
     history = _blocking(Client.history)
+    drawing = _blocking(Client.drawing)
+    show = _blocking(Client.show)
     plans = _blocking(Client.plans)
     step = _blocking(Client.step)
     output = _blocking(Client.output)

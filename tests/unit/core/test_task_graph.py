@@ -134,6 +134,8 @@ def test_what_is_still_to_come_counts_with_what_such_calls_have_taken() -> None:
     left_out = spans | {"d": Span("slow", None, 5.0, skipped=True)}
     assert critical_path(graph, left_out, 10.0, over=False) == ("a", "c", "e")
     assert critical_path(Graph.from_needs({}), {}, 0.0, over=False) == ()
+    at_once = {"a": Span("t", 0.0, 1.0), "c": Span("t", 1.0, 1.0)}
+    assert critical_path(graph, at_once, 1.0, over=True) == ("a", "c")
 
 
 # ── lines in text ─────────────────────────────────────────────────────────────

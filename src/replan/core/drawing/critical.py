@@ -27,15 +27,20 @@ def critical_path(
     Steps that are still to come count with what such calls have taken so far. `over`: nothing comes any more.
     """
     ends = _ends(graph, spans, now, over=over)
-    last = [step for step in graph.order if step in ends]
-    if not last:
+    if not ends:
         return ()
-    at: StepId | None = max(last, key=lambda step: ends[step])
+    place = graph.places()
+
+    def late(step: StepId) -> tuple[float, int]:
+        """Of those that end at the same time the one that comes after the other."""
+        return ends[step], place[step]
+
+    at: StepId | None = max(ends, key=late)
     path: list[StepId] = []
     while at is not None:
         path.append(at)
         before = [need for need in graph.needs[at] if need in ends]
-        at = max(before, key=lambda need: ends[need]) if before else None
+        at = max(before, key=late) if before else None
     path.reverse()
     return tuple(path)
 

@@ -42,6 +42,20 @@ class Node(NamedTuple):
     """Why it failed or was left out."""
 
 
+class Stands(NamedTuple):
+    """How a step stands."""
+
+    status: str
+    secs: float | None = None
+    tries: int = 0
+    version: int = 0
+    note: str = ""
+
+
+Times = Mapping[str, tuple[float | None, float | None]]
+"""When steps were started, and when they have ended."""
+
+
 class LeftOut(NamedTuple):
     """A step that a later version of the plan has left out."""
 
@@ -65,7 +79,7 @@ class TaskGraph:
     @classmethod
     def of_plan(cls, plan: Plan, *, task_id: str = "", status: str = "", versions: int = 1) -> TaskGraph:
         """A plan alone, or a version that is not the latest."""
-        nodes = tuple(_node(step) for step in plan.steps)
+        nodes = tuple(node_of(step) for step in plan.steps)
         return cls(nodes, task_id, status, plan.version, max(versions, plan.version))
 
     @classmethod
@@ -90,6 +104,29 @@ class TaskGraph:
             tuple(LeftOut(one.step.step_id, one.status, one.gone) for one in state.left_out),
         )
 
+    @classmethod
+    def of_steps(
+        cls,
+        plan: Plan,
+        stands: Mapping[str, Stands],
+        times: Times,
+        *,
+        task_id: str,
+        status: str,
+        left_out: tuple[LeftOut, ...] = (),
+    ) -> TaskGraph:
+        """A plan of which nothing goes on."""
+        nodes, spans = [], {}
+        for step in plan.steps:
+            how = stands.get(step.step_id, Stands("pending"))
+            nodes.append(node_of(step)._replace(**how._asdict()))
+            spans[step.step_id] = Span(
+                tool_of(step), *times.get(step.step_id, (None, None)), how.status == "skipped"
+            )
+        moments = [at for pair in times.values() for at in pair if at is not None]
+        path = critical_path(Graph.of(plan), spans, max(moments, default=0.0), over=status in ENDED)
+        return cls(tuple(nodes), task_id, status, plan.version, plan.version, path, left_out)
+
     def with_statuses(self, statuses: Mapping[str, str]) -> TaskGraph:
         """The same, with how each step stands."""
         nodes = tuple(node._replace(status=statuses.get(node.step_id, node.status)) for node in self.nodes)
@@ -110,26 +147,28 @@ class TaskGraph:
         return set(zip(self.critical, self.critical[1:], strict=False))
 
 
-def _tool(step: Step) -> str:
+def tool_of(step: Step) -> str:
+    """The tools that it calls."""
     return step.tool or ", ".join(dict.fromkeys(action.tool for action in step.actions))
 
 
-def _node(step: Step) -> Node:
+def node_of(step: Step) -> Node:
+    """It, as a plan has it."""
     how = [text for given, text in ((step.for_each, "for each"), (step.when, "if …")) if given]
     name = step.name if step.name != step.step_id else ""
-    return Node(step.step_id, name, _tool(step), step.dependencies, " · ".join(how))
+    return Node(step.step_id, name, tool_of(step), step.dependencies, " · ".join(how))
 
 
 def _span(step: Step, known: StepState | None) -> Span:
     if known is None:
-        return Span(_tool(step))
-    return Span(_tool(step), known.started, known.ended, known.status == "skipped")
+        return Span(tool_of(step))
+    return Span(tool_of(step), known.started, known.ended, known.status == "skipped")
 
 
 def _stands(
     step: Step, known: StepState | None, said: Mapping[str, str], until: float, *, several: bool
 ) -> Node:
-    node = _node(step)
+    node = node_of(step)
     if known is None:
         return node._replace(status="pending")
     secs = known.secs

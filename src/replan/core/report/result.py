@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 from typing_extensions import TypeVar
 
 from replan.core.report.failure import FailureReport, reported
-from replan.core.types import Failure, Usage
+from replan.core.types import Failure, Plan, Usage
 from replan.errors import TaskFailure, UserInterventionRequired
+
+if TYPE_CHECKING:
+    from replan.core.drawing.graph import Times
+    from replan.core.drawing.shown import TaskDrawing
 
 
 class CallResult(BaseModel):
@@ -102,6 +106,20 @@ class WaitingFor(BaseModel):
     """Names of what was given with the request and is kept nowhere: the task is resumed with it."""
 
 
+class _PlanBeside:
+    """The plan that a result came of, and when its steps were at work: for drawings. A result is the same with it and without."""
+
+    def __init__(self, plan: Plan, times: Times) -> None:
+        self.plan = plan
+        self.times = times
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or isinstance(other, _PlanBeside)
+
+    def __hash__(self) -> int:
+        return 0
+
+
 T = TypeVar("T", default=Any)
 
 
@@ -130,12 +148,44 @@ class TaskResult(BaseModel, Generic[T]):
     """What steps have asked (`ask_user`) and nobody has answered: there was nobody to be asked, or it took too long."""
     usage: Usage = Usage()
     steps: tuple[StepResult, ...] = ()
+    _plan: _PlanBeside | None = PrivateAttr(default=None)
 
     @field_validator("failure", mode="before")
     @classmethod
     def _in_parts(cls, failure: Any) -> Any:
         plain = isinstance(failure, Failure) and not isinstance(failure, FailureReport)
         return reported(failure) if plain else failure
+
+    def goes_with(self, plan: Plan, times: Times) -> None:
+        """Its steps are those of this plan, and were at work from when to when."""
+        self._plan = _PlanBeside(plan, times)
+
+    def drawing(self) -> TaskDrawing | None:
+        """Its plan as a graph, with how each step stands and the critical path; None for a result that came as JSON."""
+        if self._plan is None:
+            return None
+        from replan.core.drawing.graph import LeftOut, Stands, TaskGraph
+        from replan.core.drawing.shown import TaskDrawing
+
+        plan, several = self._plan.plan, self._plan.plan.version > 1
+        stands = {
+            step.step_id: Stands(
+                step.status, step.duration_secs or None, step.attempts, step.plan_version if several else 0,
+                step.error or step.reason or "",
+            )
+            for step in self.steps
+            if step.removed_by is None
+        }  # fmt: skip
+        gone = tuple(
+            LeftOut(step.step_id, step.status, step.removed_by)
+            for step in self.steps
+            if step.removed_by is not None
+        )
+        return TaskDrawing(
+            TaskGraph.of_steps(
+                plan, stands, self._plan.times, task_id=self.task_id, status=self.status, left_out=gone
+            )
+        )
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""
@@ -165,7 +215,9 @@ class TaskResult(BaseModel, Generic[T]):
             )
             for step in self.steps
         ]
-        return head + answer + table(("step", "name", "tool", "status", "time", "output"), rows)
+        drawing = self.drawing()
+        picture = "" if drawing is None else drawing._repr_html_()
+        return head + answer + picture + table(("step", "name", "tool", "status", "time", "output"), rows)
 
     def raise_for_failure(self) -> Self:
         """This result, if the task succeeded; else `UserInterventionRequired` where a person can mend it, or

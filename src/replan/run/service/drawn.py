@@ -10,13 +10,12 @@ from replan.core.state.fold import fold
 from replan.core.state.task import State
 from replan.core.types import Plan
 from replan.errors import InputError
-from replan.run.service.results import status_of_step
+from replan.run.service.results import statuses_of
 
 
 def graph_of(state: State, now: float) -> TaskGraph:
     """Its latest plan, and how that goes."""
-    statuses = {name: status_of_step(state, step) for name, step in state.steps.items()}
-    return TaskGraph.of(state, now, statuses)
+    return TaskGraph.of(state, now, statuses_of(state))
 
 
 def graph_of_log(records: Sequence[Record], now: float, version: int | None = None) -> TaskGraph:

@@ -33,7 +33,7 @@ async def result_of(state: State, store: ArtifactStore) -> TaskResult:
             answer = await read_kept(store, state.task_id, outcome.artifact)
     if outcome is not None and not isinstance(outcome, TaskCompleted):
         failure = outcome.failure
-    return TaskResult(
+    result: TaskResult = TaskResult(
         task_id=state.task_id,
         status=state.status,
         is_success=state.status == "succeeded",
@@ -48,6 +48,9 @@ async def result_of(state: State, store: ArtifactStore) -> TaskResult:
         usage=state.usage,
         steps=await beside(_steps, state) if len(state.steps) + state.tool_calls > MANY else _steps(state),
     )
+    if state.plan is not None:
+        result.goes_with(state.plan, {name: (one.started, one.ended) for name, one in state.steps.items()})
+    return result
 
 
 def _reported(failure: Failure, state: State) -> FailureReport:
@@ -154,6 +157,12 @@ def status_of_step(state: State, step: StepState, waits: Collection[StepId] | No
     """The step's status, and `waiting` while it only waits. `waits`: the steps that wait for somebody or something."""
     waits = _waiting_steps(state) if waits is None else waits
     return "waiting" if step.step.step_id in waits and not _at_work(state, step) else step.status
+
+
+def statuses_of(state: State) -> dict[StepId, str]:
+    """The same of every step of the plan."""
+    waits = _waiting_steps(state)
+    return {name: status_of_step(state, step, waits) for name, step in state.steps.items()}
 
 
 def _at_work(state: State, step: StepState) -> bool:
