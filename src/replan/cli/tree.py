@@ -17,6 +17,7 @@ from replan.cli.commands.run import run
 from replan.cli.commands.service.keys import keys_app
 from replan.cli.commands.service.mcp import mcp
 from replan.cli.commands.service.serve import serve
+from replan.cli.commands.service.ui import ui
 from replan.cli.commands.tasks import tasks_app
 from replan.cli.commands.tools import tools_app
 from replan.cli.commands.workers import submit, worker
@@ -59,6 +60,7 @@ app.command()(run)
 app.command()(submit)
 app.command()(worker)
 app.command()(serve)
+app.command()(ui)
 app.command()(mcp)
 app.add_typer(tasks_app)
 app.add_typer(tools_app)

@@ -46,13 +46,15 @@ async def serve(
     stop: asyncio.Event,
     ready: Callable[[Up], None] | None = None,
     grace_secs: float | None = None,
+    page_only: bool = False,
     pace: Pace = Pace(),  # noqa: B008 -- immutable
 ) -> None:
     """Serve what is open until `stop` is set: then it is drained. It takes no more tasks and says so, ends its streams, and begins no step;
     calls of tools and questions to models that run may end for `grace_secs`. Then it closes.
 
     Tasks that have not ended by then go on when the service starts again. `host`, `port`, `grpc_port`, `grace_secs`: in place of the settings';
-    where any port will do for HTTP, any will for gRPC.
+    where any port will do for HTTP, any will for gRPC. `page_only`: for one person and the page, over HTTP alone: it drives what it is
+    given, takes up nothing that others have left, and is told of to no registry.
     """
     driver = replan.serving()
     service = replan.service
@@ -89,24 +91,31 @@ async def serve(
             shared.checks |= known.checks()
             fronts.push_async_callback(known.aclose)
         fronts.push_async_callback(shared.hub.aclose)
-        http, grpc = [await fronts.enter_async_context(front(shared)) for front in (_http, _grpc)]
-        taking = asyncio.create_task(driver.keep_up())
+        urls = [
+            await fronts.enter_async_context(front(shared))
+            for front in ((_http,) if page_only else (_http, _grpc))
+        ]
+        taking = [] if page_only else [asyncio.create_task(driver.keep_up())]
         if deliveries is not None:
             metrics.registry.register(deliveries)
             shared.checks |= {name: deliveries.stands(name) for name in replan.audited}
             looking = asyncio.create_task(deliveries.keep_up())
             fronts.callback(looking.cancel)
-        registration = registration_of(shared.settings, shared.settings.server.host, _port(http), _port(grpc))
+        registration = None
+        if not page_only:
+            ports = [_port(url) for url in urls]
+            registration = registration_of(shared.settings, shared.settings.server.host, ports[0], ports[1])
         metrics.registry.register(Registries(replan.discovery.states, registration))
         try:
             if registration is not None:
                 shared.checks["registration"] = stands(registration)
                 await registration.begin()
             if ready is not None:
-                ready(Up((http, grpc)))
+                ready(Up(tuple(urls)))
             await stop.wait()
         finally:
-            taking.cancel()
+            for one in taking:
+                one.cancel()
             try:
                 if registration is not None:  # first, so that nobody is sent here any more
                     await registration.leave()
@@ -135,10 +144,12 @@ async def _http(shared: Shared) -> AsyncIterator[str]:
     from replan.server.http.serving import listening
     from replan.server.interop import mount
     from replan.server.mcp.mounted import Mounted
+    from replan.server.page import routes as page
 
     app, mounted, server = make_app(shared), Mounted(shared), shared.settings.server
     mounted.mount(app)
     mount(app, shared)
+    page.mount(app)
     async with mounted.running(), listening(app, shared, server.host, server.port) as number:
         yield f"http://{_at(server.host)}:{number}"
 

@@ -50,15 +50,27 @@ def show(
     server: options.Server = None,
     json: options.Json = False,
     events: options.Events = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write it there as a page that stands alone."),
+    ] = None,
 ) -> None:
     """Show what a task has done: its plan, every step, every call with its error."""
     import asyncio
 
     from replan.cli.commands.history import as_json, tell
+    from replan.cli.commands.saving import save
+    from replan.cli.commands.store.pages import page_of_task
     from replan.cli.terminal.opening import settings_of
-    from replan.errors import TaskGivenAway
+    from replan.errors import InputError, TaskGivenAway
 
+    if html is not None and (json or events):
+        raise InputError("--html and --json or --events exclude each other: give one of them")
     with own_stdout() as out:
+        if html is not None:
+            page = asyncio.run(page_of_task(task_id, settings_of(config), db))
+            say(f"{html}: {save(page, html):,} bytes")
+            return
         past = asyncio.run(_past(task_id, settings_of(config), db))
         records, why, kin, given_away = past.records, past.why, past.kin, past.given_away
         if events:

@@ -23,6 +23,7 @@ from replan.core.data.strict_json import NotStorable, read_strictly
 from replan.errors import TooMany
 from replan.run.access.callers import Caller
 from replan.run.access.use_cases import UseCases
+from replan.server.auth.cookie import OWN_HEADER, as_credentials, given_by_page, may_by_cookie
 from replan.server.auth.credentials import Credentials
 from replan.server.http.large import LargeAnswer, answer
 from replan.server.http.problems import Refused
@@ -33,6 +34,7 @@ from replan.server.problems import (
     SENT_TWICE,
     TIMED_OUT,
     WRONG_MEDIA,
+    WRONG_ORIGIN,
     Problem,
     problem_of,
 )
@@ -51,8 +53,18 @@ def shared_of(request: Request) -> Shared:
 
 
 def credentials_of(request: Request) -> Credentials:
-    client = request.client
-    return Credentials.of(request.headers.raw, "" if client is None else client.host)
+    """Of its headers; without any there, the page's cookie."""
+    peer = "" if request.client is None else request.client.host
+    headers = request.headers.raw
+    given = Credentials.of(headers, peer)
+    if given.authorization is not None or given.api_key is not None:
+        return given
+    if (key := given_by_page(headers)) is None:
+        return given
+    if not may_by_cookie(request.method, headers):
+        said = f"a call that has nothing but the page's cookie needs its header too: {OWN_HEADER}"
+        raise Refused(Problem(WRONG_ORIGIN, said))
+    return as_credentials(key, peer, given.traceparent)
 
 
 class Call(Request):
