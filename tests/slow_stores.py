@@ -57,12 +57,7 @@ class Delayed:
         async def slowly(*args: Any, **more: Any) -> Any:
             await self._waits()
             answer = await found(*args, **more)
-            try:
-                await self._turns()
-            except asyncio.CancelledError:
-                if name == "claim":  # nobody has it: a store gives it back by itself
-                    await self._store.release(answer)
-                raise
+            await self._turns()
             return answer
 
         return slowly

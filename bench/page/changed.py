@@ -127,7 +127,7 @@ def changed_log(*, ends: bool = False) -> list[Event]:
             "steps": [*newer[:2], {**ecb, "instead_of": ["rates"]}, *newer[2:]],
             "reasoning": "Another source.",
         },
-        strategy={"type": "alternative_tools"},
+        strategy="replan_from_step",
         reason="The source of rates is out of reach.",
         diff={
             "added": ["ecb"],

@@ -293,7 +293,7 @@ def test_a_machine_that_needs_no_model_is_well_without_one(tmp_path: Path) -> No
     assert not {name for name in names if name.startswith(("model", "extra"))}
     assert (
         wrong.returncode,
-        "there are extras, registry, audit, webhooks, model, database, tools" in wrong.stderr,
+        "there are extras, registry, audit, model, database, tools" in wrong.stderr,
     ) == (
         2,
         True,

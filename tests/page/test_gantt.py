@@ -197,7 +197,7 @@ def test_ctrl_and_the_wheel_zoom_where_the_pointer_is(modules: Any) -> None:
     modules.keyboard.up("Control")
     modules.wait_for_function("pane.mounted.axis.zoomed")
     assert abs(pane.run(moment) - before) < 5
-    pane.run("pane.element.focus()")
+    pane.run("pane.element.querySelector('.time-scroll').focus()")
     modules.keyboard.press("0")
     modules.wait_for_function("!pane.mounted.axis.zoomed")
 

@@ -63,7 +63,7 @@ def test_many_tries_are_told_by_their_number(modules: Any) -> None:
     assert pane.run("return [...pane.card('s0').querySelectorAll('.dot')].map((one) => one.textContent)") == [
         "7"
     ]
-    assert pane.texts("s0")[1].startswith("rung.again_in")
+    assert pane.texts("s0")[1].startswith("rung.aga")
     assert "s-recovering" in pane.classes("s0")
 
 
@@ -78,7 +78,7 @@ def test_another_plan_moves_no_card_and_shows_what_it_changed(modules: Any) -> N
     assert "ghost" in pane.classes("rates")
     assert (
         pane.run("return pane.element.querySelector('.replaced-word').textContent")
-        == "strategy.alternative_tools"
+        == "strategy.replan_from_step"
     )
     assert pane.run("return pane.element.querySelectorAll('.tag').length") == 0
     pane.after("pane.look({ diff: true })")
@@ -232,6 +232,14 @@ def test_a_press_chooses_a_card_opens_a_group_and_elsewhere_lets_go(modules: Any
     pane.after("")
     assert pane.said("select")[-1] is None
     assert "dim" not in pane.classes("check")
+
+
+def test_what_is_chosen_elsewhere_comes_into_the_window(modules: Any) -> None:
+    pane = Pane(modules, log_of(150), size=(600, 400))
+    far = pane.run("return pane.task.order.findLast((id) => !pane.card(id))")
+    pane.after("pane.look({ selected: given })", far)
+    pane.after("")
+    assert "selected" in pane.classes(far)
 
 
 def test_a_hand_moves_the_picture_as_a_whole_and_then_it_is_drawn_there(modules: Any) -> None:

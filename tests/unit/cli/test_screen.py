@@ -131,15 +131,12 @@ def test_what_others_print_goes_above_and_streams_are_given_back() -> None:
         assert terminal.shown() == ["from a tool", "picture"]
         assert not sys.stderr.closed
         assert sys.stderr.encoding
-        kept = sys.stderr
     finally:
         screen.close()
     assert (sys.stdout, sys.stderr) == before
     assert terminal.shown() == ["from a tool", "half", "picture"]
-    kept.write("from a logger that was made meanwhile\n")
-    assert terminal.shown()[-2:] == ["picture", "from a logger that was made meanwhile"]
     assert terminal.frames[0] == "\x1b[?2026h\x1b[?25l\x1b[?2026l"
-    assert any("\x1b[?25h" in frame for frame in terminal.frames)
+    assert "\x1b[?25h" in terminal.frames[-1]
 
 
 class Gone(io.StringIO):

@@ -16,7 +16,7 @@ from replan.cli.terminal.terminal import own_stdout, paint
 if TYPE_CHECKING:
     from replan.cli.doctor.findings import Finding
 
-CHECKS = ("extras", "registry", "audit", "webhooks", "model", "database", "tools")
+CHECKS = ("extras", "registry", "audit", "model", "database", "tools")
 """That may be left out."""
 
 
@@ -34,7 +34,7 @@ def doctor(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Check Python, extras, configuration, registries of services, the topic of audit records, webhooks, model, sources of tools, database, workers, and tasks that do not go on.
+    """Check Python, extras, configuration, registries of services, the topic of audit records, model, sources of tools, database, workers, and tasks that do not go on.
 
     Nothing is changed in the database. Exit code 1 if something does not work; each such line says what to do.
     """
@@ -66,7 +66,7 @@ def examine(
     config: Path | None, db: str | None, tools: Sequence[str] = (), without: Sequence[str] = ()
 ) -> Iterator[Finding]:
     """Every check in turn; one that fails does not stop the others."""
-    from replan.cli.doctor import asked, audit, here, registry, webhooks
+    from replan.cli.doctor import asked, audit, here, registry
     from replan.cli.doctor.database import database, place, usable
     from replan.cli.doctor.findings import guarded
     from replan.config import Settings
@@ -81,8 +81,6 @@ def examine(
         yield from guarded("registry", lambda: registry.services(settings))
     if "audit" not in without:
         yield from guarded("audit", lambda: audit.topic(settings))
-    if "webhooks" not in without:
-        yield from guarded("webhooks", lambda: webhooks.endpoints(settings))
     yield from guarded("scenes", lambda: here.kinds(settings))
     if "model" not in without:
         yield from guarded("model", lambda: asked.models(settings))

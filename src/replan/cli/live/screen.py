@@ -54,7 +54,6 @@ class Screen:
                 setattr(sys, name, before)
         self._taken.clear()
         self._write(_SHOW)
-        self._lines = []  # who still has one of the streams prints below it
 
     def paint(self, lines: Sequence[Line]) -> None:
         """Show these lines, as many as there is room for."""

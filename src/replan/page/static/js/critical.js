@@ -3,7 +3,7 @@
 // Found backwards, from the step that ends last to what it waited for last. (The longest chain of durations is another
 // thing: as soon as there was a new plan in between, it leads through steps that nobody waited for.)
 
-import { waitsOf } from "replan/waits";
+import { waitsOf } from "replan/plan/waits";
 
 const OVER = new Set(["done", "failed", "cancelled", "unknown"]);
 const NEVER = new Set(["skipped", "reused"]);

@@ -1,7 +1,7 @@
 // The Gantt of a task: a row for each step, a bar for each try. Told the task, what has changed of it, and the view.
 
 import { criticalNow, typicalOf } from "replan/critical";
-import { isFiltering, lookKey, matcher } from "replan/filter";
+import { isFiltering, lookKey, matcher } from "replan/plan/filter";
 import { Axis } from "replan/gantt/axis";
 import { groupBars, modelBars, stepBars } from "replan/gantt/bars";
 import { AXIS_HEIGHT, Chart, ROW, drawHead } from "replan/gantt/chart";
@@ -22,11 +22,11 @@ const SLOW = 250; // ms between two pictures in which only time has passed
 export function mountGantt(element, tell) {
   const { words } = tell;
   element.classList.add("time");
-  element.tabIndex = 0;
-  element.setAttribute("role", "region");
   const head = make("svg", { class: "time-head", "aria-hidden": "true" });
   const scroll = document.createElement("div");
   scroll.className = "time-scroll";
+  scroll.tabIndex = 0;
+  scroll.setAttribute("role", "region");
   const tall = document.createElement("div");
   tall.className = "time-tall";
   const sheet = make("svg", { class: "time-sheet", role: "img", focusable: "false" });
@@ -65,7 +65,7 @@ export function mountGantt(element, tell) {
     asked = 0;
     const { task, view } = state;
     if (!task || !element.clientWidth) return;
-    const now = view.now ?? Date.now();
+    const now = Math.max(view.now ?? 0, task.last);
     const found = criticalNow(task, now);
     const key = keyOf(task);
     if (key !== state.key || state.full) {
@@ -111,19 +111,19 @@ export function mountGantt(element, tell) {
     const text = state.rows.length ? "" : words.t(task.ended ? "graph.no_steps" : "graph.no_plan");
     if (note.textContent !== text) note.textContent = text;
     if (note.hidden === Boolean(text)) note.hidden = !text;
-    const said = words.t("time.label", { count: task.order.length });
+    const said = words.t("gantt.label", { count: task.order.length });
     if (label !== said) {
       label = said;
-      element.setAttribute("aria-label", said);
+      scroll.setAttribute("aria-label", said);
       sheet.setAttribute("aria-label", said);
     }
   }
 
   function faceOf(task, view, row, { matches }) {
-    if (row.kind === "lane") return { kind: "lane", title: words.t("time.round", { number: row.round }) };
+    if (row.kind === "lane") return { kind: "lane", title: words.t("gantt.round", { number: row.round }) };
     if (row.kind === "model") {
       const sign = row.phase ? "" : row.opened ? "▾ " : "▸ ";
-      return { kind: "model", inside: row.inside, title: row.phase ? words.t(`phase.${row.phase}`) : sign + words.t("time.model") };
+      return { kind: "model", inside: row.inside, title: row.phase ? words.t(`phase.${row.phase}`) : sign + words.t("gantt.model") };
     }
     if (row.kind === "group") {
       const face = groupFace(task, { ...row, byState: false }, words);
@@ -175,9 +175,10 @@ export function mountGantt(element, tell) {
     else tell.toggle?.(row.kind === "model" ? MODEL : row.id);
   }
 
-  function setRange(range) {
+  function setRange(range, done = true) {
+    if (!range && !state.range) return;
     state.range = range;
-    tell.range?.(range);
+    if (done) tell.range?.(range);
     all();
   }
 
@@ -234,7 +235,7 @@ export function mountGantt(element, tell) {
         hint.hidden = true;
         return;
       }
-      const now = state.task.ended || (state.view.now ?? Date.now());
+      const now = state.task.ended || Math.max(state.view.now ?? 0, state.task.last);
       hint.textContent = placeWords(state.task, row, axis.time(x), now, words);
       hint.hidden = false;
       const right = x > element.clientWidth - 220;
@@ -259,6 +260,10 @@ export function mountGantt(element, tell) {
       const chosen = view.selected !== state.view.selected ? view.selected : null;
       state.task = task;
       state.view = view;
+      if (view.range !== undefined && String(view.range) !== state.said) {
+        state.said = String(view.range);
+        state.range = view.range && { from: task.created + view.range[0], to: task.created + view.range[1] };
+      }
       for (const id of marked) state.marked.add(id);
       ask();
       if (chosen) reveal(chosen);

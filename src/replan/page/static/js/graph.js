@@ -4,7 +4,7 @@
 // one frame draws all that is marked, and writes only what differs.
 
 import { criticalNow } from "replan/critical";
-import { isFiltering, lookKey, matcher } from "replan/filter";
+import { isFiltering, lookKey, matcher } from "replan/plan/filter";
 import { Camera, gestures } from "replan/graph/camera";
 import { Cards } from "replan/graph/cards";
 import { frame } from "replan/graph/frame";
@@ -31,7 +31,7 @@ export function mountGraph(element, tell) {
   const scene = new Scene();
   const cards = new Cards(dom.cards, `card${++panes}-`);
   const lines = new Lines(dom.lines);
-  const look = { hovered: null, related: null, focus: null, came: null };
+  const look = { hovered: null, related: null, focus: null, came: null, reveal: null };
   const state = { task: null, view: {}, marked: new Set(), structure: true, full: true, tidy: false };
   let asked = 0;
   let gone = false;
@@ -64,6 +64,7 @@ export function mountGraph(element, tell) {
     if (!task || !element.clientWidth) return;
     if (state.structure || scene.isOther(task, view, state.marked)) rebuild(task, view);
     if (glide) glideOn(time);
+    if (look.reveal) reveal(look.reveal);
     const context = contextOf(task, view);
     if (state.full) {
       camera.settle();
@@ -106,7 +107,7 @@ export function mountGraph(element, tell) {
   }
 
   function contextOf(task, view) {
-    const now = view.now ?? Date.now();
+    const now = Math.max(view.now ?? 0, task.last);
     const found = view.critical === undefined || view.critical ? criticalNow(task, now) : null;
     const matches = isFiltering(view.filter) ? matcher(view.filter) : null;
     return { now, critical: found, matches, words: tell.words };
@@ -125,6 +126,16 @@ export function mountGraph(element, tell) {
     const [dx, dy] = camera.wayTo(x, y, scene.area);
     if (!dx && !dy) return;
     camera.slide(dx, dy, still() ? 0 : GLIDE);
+  }
+
+  /** What was chosen elsewhere comes into the window; the card itself, or the group that it is in. */
+  function reveal(id) {
+    look.reveal = null;
+    const node = paint.nodeOf(scene, id);
+    if (!node) return;
+    moved = true;
+    look.focus = node;
+    camera.reveal(scene.spots.get(node));
   }
 
   function go(id, focus = true) {
@@ -233,6 +244,7 @@ export function mountGraph(element, tell) {
       const key = lookKey(view);
       if (key !== state.look) state.full = true;
       state.look = key;
+      if (view.selected && view.selected !== before.selected && view.selected !== look.focus) look.reveal = view.selected;
       state.task = task;
       state.view = view;
       for (const id of marked) state.marked.add(id);
@@ -248,13 +260,6 @@ export function mountGraph(element, tell) {
       camera.zoomAt(factor);
     },
     tidy: actions.T,
-    /** Brings a step into the window. */
-    show(id) {
-      const node = paint.nodeOf(scene, id);
-      if (!node) return;
-      moved = true;
-      camera.reveal(scene.spots.get(node));
-    },
     scene,
     camera,
     destroy() {

@@ -1,8 +1,9 @@
 // The page of one task.
 import { html, useEffect, useMemo, useReducer, useRef } from "replan/shell/dom";
-import { span, t } from "replan/i18n";
+import { language, span, t } from "replan/i18n";
 import { Session } from "replan/live";
 import { PANES } from "replan/panes";
+import { Changes } from "replan/panel/changes";
 import { EventPanel } from "replan/panel/event";
 import { Overview } from "replan/panel/overview";
 import { StepPanel } from "replan/panel/step";
@@ -12,6 +13,7 @@ import { Frames } from "replan/shell/frames";
 import { Head, Versions } from "replan/shell/head";
 import { stepKeys } from "replan/shell/keys";
 import { Log } from "replan/shell/log";
+import { Marks } from "replan/shell/marks";
 import { Picture } from "replan/shell/picture";
 import { pref, prefer } from "replan/shell/prefs";
 import { change } from "replan/shell/route";
@@ -19,6 +21,12 @@ import { Steps } from "replan/shell/steps";
 import { ENDED } from "replan/store";
 
 const TICK_MS = 250;
+
+/** Two times in ms since the task was handed in: what the log is narrowed to. */
+function rangeOf(text) {
+  const found = /^(\d+)-(\d+)$/.exec(text ?? "");
+  return found ? [Number(found[1]), Number(found[2])] : null;
+}
 
 /** What is looked at, as all views of a task share it. */
 export function viewOf(route, now, theme) {
@@ -29,14 +37,16 @@ export function viewOf(route, now, theme) {
     filter: { states: new Set(route.state ? route.state.split(",") : []), text: route.q },
     version: route.v ? Number(route.v) : null,
     diff: route.diff === "1",
-    critical: route.critical === "1",
+    critical: route.critical !== "0",
     groupBy: route.group || null,
     open: new Set(route.open ? route.open.split(",") : []),
+    range: rangeOf(route.range),
     logKind: route.type,
     logText: "",
     logStep: null,
     now,
     theme,
+    language: language(),
   };
 }
 
@@ -87,7 +97,7 @@ export function TaskPage({ route, theme, narrow, given = null, told, link }) {
   const panel = html`<${Panel} session=${session} view=${view} select=${select} />`;
   const body = html`<${Pane} pane=${pane} session=${session} frames=${frames} view=${view} narrow=${narrow} select=${select} panel=${panel} />`;
   const tabs = html`<${Tabs} panes=${panes} pane=${pane} narrow=${narrow} />`;
-  const head = html`<${Head} task=${task} view=${view} change=${change} narrow=${narrow} diff=${html`<${Versions} task=${task} view=${view} change=${change} />`} />`;
+  const head = html`<${Head} task=${task} view=${view} change=${change} narrow=${narrow} diff=${html`<${Marks} task=${task} view=${view} change=${change} /><${Versions} task=${task} view=${view} change=${change} />`} />`;
   const sheet = narrow && (view.selected || view.event) ? html`<div class="sheet">${panel}</div>` : null;
   if (narrow) return html`<main class="task narrow">${pane.id === "now" ? head : null}<div class="pane-body">${body}</div>${sheet}${tabs}</main>`;
   return html`<main class="task">
@@ -134,6 +144,7 @@ function Panel({ session, view, select }) {
   const waits = openOf(task).length > 0 || (task.halt && (task.halt.until_resumed || task.pause));
   return html`${waits ? html`<${Waits} session=${session} select=${select} />` : null}
     ${step ? html`<${StepPanel} session=${session} step=${step} view=${view} change=${change} select=${select} />` : null}
+    ${view.diff && !view.event ? html`<${Changes} task=${task} view=${view} select=${select} only=${view.selected} />` : null}
     ${view.event && !step ? html`<${EventPanel} session=${session} seq=${view.event} change=${change} />` : null}
     ${ENDED.has(task.status) ? html`<${Why} session=${session} select=${select} />` : null}
     ${step || view.event ? null : html`<${Overview} session=${session} view=${view} select=${select} change=${change} />`}`;

@@ -1,6 +1,6 @@
 // The bars of a row, as one path for each kind of bar. Pure.
 
-import { waitsOf } from "replan/waits";
+import { waitsOf } from "replan/plan/waits";
 
 const TOP = 5;
 const TALL = 14;
@@ -67,9 +67,11 @@ function unstarted(step, axis, paths, { expected, typical, until, clip }) {
     if (b - a > 1) paths.queue = `M${n(a)} ${TOP + TALL / 2}H${n(b)}`;
   }
   if (expected && typical) {
-    const a = axis.x(expected - typical);
-    const end = axis.left + axis.width;
-    if (a < end) paths.pale = bar(Math.max(axis.left, a), Math.max(LEAST, Math.min(end, axis.x(expected)) - Math.max(axis.left, a)), TOP, TALL);
+    // What was expected a moment ago may be late by now.
+    const begins = Math.max(until, expected - typical);
+    const a = clip(begins);
+    const b = clip(begins + typical);
+    if (b > axis.left && a < axis.left + axis.width) paths.pale = bar(a, Math.max(LEAST, b - a), TOP, TALL);
   }
   return { paths, mark: null };
 }

@@ -2,12 +2,13 @@
 
 /**
  * @param {{signal: AbortSignal, changed: () => void, press: (y: number) => void, open: (y: number) => void,
- *   range: (range: {from: number, to: number} | null) => void, hover: (x: number | null, y?: number) => void}} tell
+ *   range: (range: {from: number, to: number} | null, done: boolean) => void, hover: (x: number | null, y?: number) => void}} tell
  */
 export function gestures(element, axis, tell) {
   const { signal } = tell;
   let from = null;
   let dragged = false;
+  let drawn = null;
   const at = (event) => {
     const edge = element.getBoundingClientRect();
     return [event.clientX - edge.left, event.clientY - edge.top];
@@ -16,6 +17,7 @@ export function gestures(element, axis, tell) {
     if (event.button > 0) return;
     from = at(event);
     dragged = false;
+    drawn = null;
   }, { signal });
   element.addEventListener("pointermove", (event) => {
     const [x, y] = at(event);
@@ -26,11 +28,13 @@ export function gestures(element, axis, tell) {
     if (!dragged) element.setPointerCapture(event.pointerId);
     dragged = true;
     const [a, b] = x < from[0] ? [x, from[0]] : [from[0], x];
-    tell.range({ from: axis.time(Math.max(axis.left, a)), to: axis.time(Math.min(axis.left + axis.width, b)) });
+    drawn = { from: axis.time(Math.max(axis.left, a)), to: axis.time(Math.min(axis.left + axis.width, b)) };
+    tell.range(drawn, false);
   }, { signal });
   element.addEventListener("pointerup", (event) => {
-    if (from && !dragged) {
-      tell.range(null);
+    if (from && dragged && drawn) tell.range(drawn, true);
+    else if (from) {
+      tell.range(null, true);
       tell.press(at(event)[1]);
     }
     from = null;

@@ -1,6 +1,6 @@
 // What is said of the place under the pointer: which try, how it came out, how long it took, and when.
 
-import { waitsOf } from "replan/waits";
+import { waitsOf } from "replan/plan/waits";
 
 export function placeWords(task, row, time, now, { t, duration }) {
   const since = duration(Math.max(0, time - (task.created || task.started)));
@@ -12,7 +12,7 @@ export function placeWords(task, row, time, now, { t, duration }) {
   const step = task.steps.get(row.id);
   const one = step.tries.find((each) => each.start <= time && (each.end || now) >= time);
   if (one && !step.items) {
-    const many = step.tries.length > 1 ? `${t("time.try", { number: one.n })} · ` : "";
+    const many = step.tries.length > 1 ? `${t("gantt.try", { number: one.n })} · ` : "";
     const state = one.state === "none" ? "pending" : one.state;
     return `${since} · ${many}${t(`state.${state}`)} · ${duration((one.end || step.endedAt || now) - one.start)}`;
   }

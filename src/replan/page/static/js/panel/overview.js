@@ -3,6 +3,7 @@ import { html } from "replan/shell/dom";
 import { money, moment, number, span, t } from "replan/i18n";
 import { Glyph } from "replan/shell/glyph";
 import { Lazy, Text, Value } from "replan/shell/values";
+import { Critical } from "replan/panel/critical";
 import { Chip } from "replan/panel/step";
 
 const LIMITS = [
@@ -43,6 +44,7 @@ export function Overview({ session, view, select, change }) {
     ${verdicts.map((one) => html`<${Verdict} key=${one.seq} verdict=${one} change=${change} />`)}
     ${task.notes.filter((one) => ["reflection", "replanning", "escalation", "stopped", "rejected", "budget"].includes(one.kind)).map((one) => html`<${Note} key=${one.seq} note=${one} task=${task} select=${select} />`)}
     ${task.notes.filter((one) => ["hint", "approval", "answer", "fork", "cancel", "pause"].includes(one.kind)).map((one) => html`<${Said} key=${one.seq} note=${one} task=${task} select=${select} />`)}
+    <${Critical} task=${task} view=${view} select=${select} />
     <${Phases} task=${task} now=${view.now} />
   </section>`;
 }

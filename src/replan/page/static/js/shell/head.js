@@ -1,5 +1,6 @@
 // The head of a task: its first line, one sentence, what was used, a bar by state, and what filters every view.
 import { html, useState } from "replan/shell/dom";
+import { found, nextFound } from "replan/plan/filter";
 import { money, span, t } from "replan/i18n";
 import { sentenceOf } from "replan/sentence";
 import { Glyph, stateOfTask } from "replan/shell/glyph";
@@ -35,11 +36,17 @@ export function Head({ task, view, change, narrow, diff }) {
     <div class="filters">
       <div class="chips" role="group" aria-label=${t("head.filter")}>${STATES.filter((state) => task.counts[state]).map((state) => html`<${Filter} key=${state} state=${state} count=${task.counts[state]} view=${view} change=${change} />`)}</div>
       <div class="finds">
-        <label class="field"><span class="sr">${t("head.find")}</span><input id="find" type="search" placeholder=${`${t("head.find")}  /`} value=${view.filter.text} onInput=${(event) => change({ q: event.target.value })} /></label>
+        <label class="field"><span class="sr">${t("head.find")}</span><input id="find" type="search" placeholder=${`${t("head.find")}  /`} value=${view.filter.text} onInput=${(event) => change({ q: event.target.value })} onKeyDown=${(event) => event.key === "Enter" && jump(task, view, change, event.shiftKey)} /></label>
         ${diff}
       </div>
     </div>
   </header>`;
+}
+
+/** From the search to the next step that fits it, or with Shift to the one before. */
+function jump(task, view, change, back) {
+  const id = nextFound(found(task, view.filter), view.selected, back);
+  if (id) change({ step: id, event: "", tab: "" });
 }
 
 function Bar({ task, total }) {

@@ -8,7 +8,7 @@ const JUMPS = { f: ["failed", "unknown"], w: ["waiting"], r: ["running", "recove
 
 export const KEYS = [
   ["← →", "keys.across"], ["↑ ↓", "keys.along"], ["Enter", "keys.enter"], ["Esc", "keys.escape"], ["/", "keys.find"],
-  ["f w r", "keys.jump"], ["c d", "keys.marks"], ["[ ]", "keys.versions"], ["1–4", "keys.panes"], ["F6", "keys.areas"], ["?", "keys.help"],
+  ["f w r", "keys.jump"], ["c d", "keys.marks"], ["+ − 0", "keys.zoom"], ["Space", "keys.group"], ["Shift+T", "keys.tidy"], ["[ ]", "keys.versions"], ["1–4", "keys.panes"], ["F6", "keys.areas"], ["?", "keys.help"],
 ];
 
 /** Listens until what it gives is called. */
@@ -36,7 +36,7 @@ function actionOf(event, task, view, select, change) {
   if (!pref("letters", true)) return null;
   if (key === "/") return () => document.getElementById("find")?.focus();
   if (key in JUMPS) return jump(task, view, JUMPS[key], select);
-  if (key === "c") return () => change({ critical: view.critical ? "" : "1" });
+  if (key === "c") return () => change({ critical: view.critical ? "0" : "" });
   if (key === "d") return () => change({ diff: view.diff ? "" : "1" });
   if (key === "[" || key === "]") return version(task, view, key === "]" ? 1 : -1, change);
   const pane = PANES[Number(key) - 1];

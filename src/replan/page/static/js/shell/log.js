@@ -35,7 +35,10 @@ export function briefOf(task, event) {
 export function logOf(session, view, kind) {
   const words = view.logText.toLowerCase();
   const pattern = GROUPS[kind];
+  const began = session.task.created;
   return session.events.filter((event) => {
+    const at = event.ts * 1000 - began;
+    if (view.range && (at < view.range[0] || at > view.range[1])) return false;
     if (pattern ? !pattern.test(event.type) : kind === "light" && NOISE.has(event.type)) return false;
     if (view.logStep && (event.data.step_id ?? event.data.step?.step_id) !== view.logStep) return false;
     return !words || `${event.type} ${wordOf(event.type)} ${JSON.stringify(event.data)}`.toLowerCase().includes(words);
@@ -59,6 +62,7 @@ export function Log({ session, view, change, narrow }) {
         <select value=${kind} onChange=${(event) => change({ type: event.target.value === "light" ? "" : event.target.value })}>
           ${["light", "all", ...Object.keys(GROUPS)].map((one) => html`<option value=${one}>${t(`log.kind.${one}`)}</option>`)}
         </select></label>
+      ${view.range ? html`<button class="small num" onClick=${() => change({ range: "" })}>${span(view.range[0])} – ${span(view.range[1])} <span aria-hidden="true">✕</span><span class="sr">${t("log.range.clear")}</span></button>` : null}
       <span class="muted num">${t("log.count", { count: found.length })}</span>
       ${older ? html`<button class="small" onClick=${() => session.older()}>${t("log.older")}</button>` : null}
     </div>

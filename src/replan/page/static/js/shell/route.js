@@ -1,6 +1,6 @@
 // Where the page is: all of it stands in the address, so that it can be sent to somebody.
 
-const DEFAULTS = { v: "", diff: "", step: "", tab: "", q: "", state: "", open: "", pane: "", event: "", group: "", critical: "", type: "", session: "" };
+const DEFAULTS = { v: "", diff: "", step: "", tab: "", q: "", state: "", open: "", pane: "", event: "", group: "", critical: "", range: "", type: "", session: "" };
 
 export function readRoute(hash = location.hash) {
   const [path, query = ""] = hash.replace(/^#/, "").split("?");

@@ -1,5 +1,6 @@
 // All steps as a table: the whole of what graph and Gantt show, for everybody.
 import { html } from "replan/shell/dom";
+import { found } from "replan/plan/filter";
 import { span, t } from "replan/i18n";
 import { Glyph } from "replan/shell/glyph";
 import { Rows } from "replan/shell/rows";
@@ -37,11 +38,7 @@ export function itemsOf(step) {
 
 /** The steps that the filter lets through: by state, by words. */
 export function filtered(task, view) {
-  const words = view.filter.text.toLowerCase();
-  return task.order
-    .map((id) => task.steps.get(id))
-    .filter((step) => !view.filter.states.size || view.filter.states.has(step.state))
-    .filter((step) => !words || `${step.name}\n${step.id}\n${step.tool}`.toLowerCase().includes(words));
+  return found(task, view.filter).map((id) => task.steps.get(id));
 }
 
 export function Steps({ task, view, narrow, select }) {
