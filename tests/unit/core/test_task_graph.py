@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -17,6 +18,7 @@ from replan.core.drawing.forms import draw
 from replan.core.drawing.graph import TaskGraph
 from replan.core.drawing.labels import lines, width
 from replan.core.drawing.lanes import rows, without_detours
+from replan.core.drawing.layers import layout
 from replan.core.drawing.text import text
 from replan.core.plan.graph import Graph
 from replan.core.types import Fault, Plan, Step
@@ -215,6 +217,26 @@ def test_five_hundred_steps_are_drawn_in_every_form() -> None:
     graph = TaskGraph.of_plan(planned(*steps))
     assert len(text(graph).splitlines()) >= 501
     assert len(ET.fromstring(draw(graph, "svg")).findall(f"{SVG}rect")) == 501
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(graphs())
+def test_no_box_lies_on_another_and_no_line_runs_behind_one(graph: Graph) -> None:
+    found = layout(graph, high=50, gap=10, line=6)
+    assert set(found.boxes) == set(graph.order)
+    taken: dict[int, list[tuple[int, int]]] = {}
+    for column, y in found.boxes.values():
+        taken.setdefault(column, []).append((y, y + 50))
+    for (need, step), bends in found.bends.items():
+        first, last = found.boxes[need][0], found.boxes[step][0]
+        assert [column for column, _ in bends] == list(range(first + 1, last))
+        for column, y in bends:
+            taken.setdefault(column, []).append((y - 3, y + 3))
+    for spans in taken.values():
+        spans.sort()
+        assert all(end < begin for (_, end), (begin, _) in pairwise(spans))
+        assert spans[0][0] >= 0
+        assert spans[-1][1] <= found.height
 
 
 # ── hostile names ─────────────────────────────────────────────────────────────

@@ -8,32 +8,23 @@ from html import escape
 from replan.core.drawing.colours import FILL, STRONG
 from replan.core.drawing.graph import TaskGraph
 from replan.core.drawing.labels import cut, heading, lines, path_in_words
-from replan.core.plan.graph import Graph
+from replan.core.drawing.layers import layout
 
-WIDTH, LINE, GAP_X, GAP_Y, MARGIN, HEAD = 216, 18, 64, 18, 16, 44
-"""Pixels: of a box, of a line in it, between boxes, around all, and of what stands above."""
+WIDTH, LINE, GAP_X, GAP_Y, MARGIN, HEAD, PASSING = 216, 18, 64, 18, 16, 44, 6
+"""Pixels: of a box, of a line in it, between boxes, around all, of what stands above, and of an edge that goes past boxes."""
 _CELL = 6.6
 """How wide a letter is, about."""
-_SWEEPS = 4
 
 
 def svg(graph: TaskGraph) -> str:
     """Layers from left to right; the critical path is strong."""
     told = [lines(node) for node in graph.nodes]
     high = 18 + LINE * max([2, *map(len, told)])
-    layers = _ordered(graph.graph()) if graph.nodes else []
-    most = max([1, *map(len, layers)])
     top = MARGIN + (HEAD if graph.task_id else 0)
-    width = 2 * MARGIN + max(1, len(layers)) * (WIDTH + GAP_X) - GAP_X
-    height = top + MARGIN + most * (high + GAP_Y) - GAP_Y
-    place = {
-        step_id: (
-            MARGIN + column * (WIDTH + GAP_X),
-            top + row * (high + GAP_Y) + (most - len(layer)) * (high + GAP_Y) // 2,
-        )
-        for column, layer in enumerate(layers)
-        for row, step_id in enumerate(layer)
-    }
+    placed = layout(graph.graph(), high=high, gap=GAP_Y, line=PASSING)
+    width = 2 * MARGIN + placed.columns * (WIDTH + GAP_X) - GAP_X
+    height = top + placed.height + MARGIN
+    place = {step: (_left(column), top + y) for step, (column, y) in placed.boxes.items()}
     title = heading(graph)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"',
@@ -46,7 +37,14 @@ def svg(graph: TaskGraph) -> str:
     # what is strong lies above the others
     edges = sorted(graph.edges(), key=lambda edge: edge in strong)
     parts += [
-        _edge(place[before], place[after], high, strong=(before, after) in strong) for before, after in edges
+        _edge(
+            place[edge[0]],
+            [(_left(column), top + y) for column, y in placed.bends.get(edge, ())],
+            place[edge[1]],
+            high,
+            strong=edge in strong,
+        )
+        for edge in edges
     ]
     for node, texts in zip(graph.nodes, told, strict=True):
         x, y = place[node.step_id]
@@ -70,11 +68,28 @@ def _head(graph: TaskGraph, title: str, width: int) -> list[str]:
     return rows
 
 
-def _edge(start: tuple[int, int], end: tuple[int, int], high: int, *, strong: bool) -> str:
-    x1, y1, x2, y2 = start[0] + WIDTH, start[1] + high // 2, end[0], end[1] + high // 2
-    bend = max(GAP_X // 2, (x2 - x1) // 2)
+def _left(column: int) -> int:
+    return MARGIN + column * (WIDTH + GAP_X)
+
+
+def _edge(
+    start: tuple[int, int], bends: list[tuple[int, int]], end: tuple[int, int], high: int, *, strong: bool
+) -> str:
+    """From the right of a box to the left of another; past the boxes of the layers between them at the heights of `bends`."""
+    way = f"M{start[0] + WIDTH} {start[1] + high // 2}"
+    at = start[0] + WIDTH, start[1] + high // 2
+    for x, y in bends:
+        way += f" {_curve(at, (x, y))} H{x + WIDTH}"
+        at = x + WIDTH, y
+    way += f" {_curve(at, (end[0], end[1] + high // 2))}"
     line = f'stroke="{STRONG}" stroke-width="3"' if strong else 'stroke="#888888"'
-    return f'<path d="M{x1} {y1} C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}" fill="none" {line}/>'
+    return f'<path d="{way}" fill="none" {line}/>'
+
+
+def _curve(start: tuple[int, int], end: tuple[int, int]) -> str:
+    (x1, y1), (x2, y2) = start, end
+    bend = max(GAP_X // 2, (x2 - x1) // 2)
+    return f"C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"
 
 
 def _texts(texts: Sequence[str], x: int, y: int) -> list[str]:
@@ -87,19 +102,3 @@ def _texts(texts: Sequence[str], x: int, y: int) -> list[str]:
             f'<text x="{x + 8}" y="{y + 21 + LINE * at}"{colour}>{escape(cut(text, fits))}{whole}</text>'
         )
     return rows
-
-
-def _ordered(graph: Graph) -> list[list[str]]:
-    """The layers, each in an order in which few edges cross: a step stands where those are that it hangs together with."""
-    layers = [list(layer) for layer in graph.layers()]
-    at = {step: row / len(layer) for layer in layers for row, step in enumerate(layer)}
-    for sweep in range(_SWEEPS):
-        beside = graph.needs if sweep % 2 == 0 else graph.needed_by
-        for layer in layers if sweep % 2 == 0 else reversed(layers):
-            wanted = {
-                step: sum(at[one] for one in near) / len(near) if (near := beside[step]) else at[step]
-                for step in layer
-            }
-            layer.sort(key=wanted.__getitem__)
-            at.update((step, row / len(layer)) for row, step in enumerate(layer))
-    return layers
