@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from replan import Replan, tool
+from replan.cli.live.axis import Axis
 from replan.cli.live.picture import PictureState
 
 SECONDS = {
@@ -76,7 +77,8 @@ def drawn(view: PictureState, now: float) -> str:
     """The live picture as SVG: columns at places of their own, and bars from where a step began to where it ended."""
     steps = [view.steps[step_id] for layer in view.layers for step_id in layer]
     begin = min(step.started for step in steps if step.started is not None)
-    scale = (WIDTH - BARS - 370) / (now - begin)
+    axis = Axis.of(begin, now, WIDTH - BARS - 60)
+    scale = axis.cells / axis.span
     lines: list[str] = []
 
     def text(x: float, y: float, words: str, color: str = WHITE, more: str = "") -> None:
@@ -85,9 +87,14 @@ def drawn(view: PictureState, now: float) -> str:
     text(LEFT, 40, f"executing {now - begin:.1f} s", BLUE, 'font-weight="bold"')
     text(LEFT + 150, 40, view.description)
     text(LEFT, 64, f"plan 1: {len(steps)} steps in {len(view.layers)} layers, {view.mode}", GRAY)
+    bottom = 112 + ROW * len(steps)
+    for secs in range(int(axis.span) + 1):
+        x = BARS + secs * scale
+        text(x + 4, 86, f"{secs} s", GRAY)
+        lines.append(f'<path d="M{x:g} 76 V{bottom - 6}" stroke="{GRAY}" stroke-opacity="0.35"/>')
     last = 0
     for number, step in enumerate(steps):
-        y = 96 + ROW * number
+        y = 112 + ROW * number
         sign, color = STYLES[step.status]
         if step.layer != last:
             text(LEFT, y, str(step.layer), GRAY)
@@ -96,7 +103,7 @@ def drawn(view: PictureState, now: float) -> str:
         text(LEFT + 48, y, step.step_id, color)
         text(LEFT + 170, y, step.tool)
         if step.started is None:
-            text(BARS + (now - begin) * scale + 16, y, "waits for " + ", ".join(view.waits_for(step)), GRAY)
+            text(BARS + 8, y, "waits for " + ", ".join(view.waits_for(step)), GRAY)
             continue
         until = step.ended or now
         text(BARS - 20, y, f"{until - step.started:.1f} s", WHITE, 'text-anchor="end"')
@@ -105,10 +112,11 @@ def drawn(view: PictureState, now: float) -> str:
             f'<rect x="{BARS + (step.started - begin) * scale:.1f}" y="{y - 14}" width="{(until - step.started) * scale:.1f}" '
             f'height="18" rx="2" {fill}/>'
         )
-    y = 110 + ROW * len(steps)
+    y = 126 + ROW * len(steps)
     for number, (status, (sign, color)) in enumerate(STYLES.items()):
         text(LEFT + 150 * number, y, f"{sign} {view.counts[status]} {status}", color)
-    height = y + 24
+    text(LEFT, y + ROW, f"used so far: {view.core.tool_calls} tool calls", GRAY)
+    height = y + ROW + 24
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         'font-family="Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="14">\n'
