@@ -37,17 +37,18 @@ def test_no_folder_has_many_files() -> None:
         assert len([one for one in folder.iterdir() if one.is_file()]) <= 18
 
 
-def test_vendored_files_are_those_that_their_list_names() -> None:
-    listed = json.loads((STATIC / "vendor" / "list.json").read_text())
-    there = {
-        path.relative_to(STATIC / "vendor").as_posix()
-        for path in (STATIC / "vendor").rglob("*")
-        if path.is_file()
-    }
+@pytest.mark.parametrize(
+    "folder", [STATIC / "vendor", Path(__file__).parent / "vendor"], ids=["page", "tests"]
+)
+def test_vendored_files_are_those_that_their_list_names(folder: Path) -> None:
+    listed = json.loads((folder / "list.json").read_text())
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert there == {"list.json", *(file["path"] for one in listed for file in one["files"])}
     for one in listed:
+        assert one["version"]
+        assert one["licence"]
         for file in one["files"]:
-            body = (STATIC / "vendor" / file["path"]).read_bytes()
+            body = (folder / file["path"]).read_bytes()
             assert hashlib.sha256(body).hexdigest() == file["sha256"], file["path"]
 
 

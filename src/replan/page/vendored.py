@@ -1,6 +1,6 @@
-"""Fetches what others have written of the page, and compares it with what lies here: `python -m replan.page.vendored [--write]`.
+"""Fetches what others have written of the page, and compares it with what lies here: `python -m replan.page.vendored [FOLDER] [--write]`.
 
-`static/vendor/list.json` has each package with its version, its licence, and the digest of each file that is taken of it.
+`list.json` of the folder (of the page, unless another is named) has each package with its version, its licence, and the digest of each file that is taken of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 VENDOR = Path(__file__).parent / "static" / "vendor"
-LIST = VENDOR / "list.json"
 
 
 def fetched(name: str, version: str) -> dict[str, bytes]:
@@ -35,14 +34,15 @@ def fetched(name: str, version: str) -> dict[str, bytes]:
         return found
 
 
-def main(*, write: bool) -> int:
+def main(folder: Path, *, write: bool) -> int:
     """0 if all is as it was published; what is not is told. `write`: put it here instead, and its digests in the list."""
-    listed: list[dict[str, Any]] = json.loads(LIST.read_text())
+    kept = folder / "list.json"
+    listed: list[dict[str, Any]] = json.loads(kept.read_text())
     wrong = 0
     for package in listed:
         there = fetched(package["name"], package["version"])
         for file in package["files"]:
-            body, path = there[file["of"]], VENDOR / file["path"]
+            body, path = there[file["of"]], folder / file["path"]
             found = hashlib.sha256(body).hexdigest()
             if write:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,9 +52,10 @@ def main(*, write: bool) -> int:
                 wrong += 1
                 print(f"{file['path']} is not what {package['name']} {package['version']} has published")
     if write:
-        LIST.write_text(json.dumps(listed, indent=2) + "\n")
+        kept.write_text(json.dumps(listed, indent=2) + "\n")
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(write="--write" in sys.argv[1:]))
+    named = [argument for argument in sys.argv[1:] if argument != "--write"]
+    sys.exit(main(Path(named[0]) if named else VENDOR, write="--write" in sys.argv[1:]))

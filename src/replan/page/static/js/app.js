@@ -5,7 +5,7 @@ import { HelpPage } from "replan/help";
 import { ListPage } from "replan/list";
 import { json } from "replan/shell/api";
 import { paint, pref, prefer, THEMES } from "replan/shell/prefs";
-import { readRoute } from "replan/shell/route";
+import { change, readRoute } from "replan/shell/route";
 import { SignIn } from "replan/signin";
 import { connectionOf, TaskPage } from "replan/task";
 import { openOf } from "replan/panel/waits";
@@ -93,8 +93,8 @@ export function App({ load, given = null }) {
   };
   const signOut = () => json("/page/session", { method: "DELETE" }).then(() => setSignedOut(true), () => setSignedOut(true));
 
-  return html`<a class="skip" href="#main-list" onClick=${(event) => { event.preventDefault(); location.hash = skipTo(route); }}>${t("skip")}</a>
-    <div class="top" role="banner">
+  return html`<div class="top" role="banner">
+      <button class="skip" onClick=${() => skip(route)}>${t("skip")}</button>
       <a class="brand" href="#/">Replan</a>
       ${given ? html`<span class="muted">${t("export.said")}</span>` : html`<nav aria-label=${t("nav.label")}>
         <a href="#/" aria-current=${route.name === "list" ? "page" : undefined}>${t("nav.tasks")}</a>
@@ -111,7 +111,12 @@ export function App({ load, given = null }) {
     <div class="sr" aria-live="polite">${said}</div>`;
 }
 
-const skipTo = (route) => (route.name === "task" ? `#/task/${encodeURIComponent(route.id)}?pane=steps` : "#/");
+/** To the list: of a task all of its steps, which have what the pictures have. */
+function skip(route) {
+  if (route.name === "task") change({ pane: "steps" });
+  else location.hash = "#/";
+  requestAnimationFrame(() => document.querySelector(".rows, table.tasks a")?.focus());
+}
 
 function pageOf(route, { narrow, theme, given, linked, setSignedOut }) {
   if (given) return html`<${TaskPage} route=${{ ...route, id: given.task.id }} theme=${theme} narrow=${narrow} given=${given} />`;

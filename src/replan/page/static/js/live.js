@@ -21,6 +21,8 @@ export class Session {
     this.stopped = false;
     this.lastHeard = Date.now();
     this.visible = () => this.onVisible();
+    this.online = () => ["reconnecting", "offline"].includes(this.state.kind) && this.go();
+    this.offline = () => this.state.kind === "live" && this.cut(new Error("offline"));
   }
 
   now() {
@@ -29,6 +31,8 @@ export class Session {
 
   start() {
     document.addEventListener("visibilitychange", this.visible);
+    addEventListener("online", this.online);
+    addEventListener("offline", this.offline);
     this.onVisible();
     this.go();
   }
@@ -36,6 +40,8 @@ export class Session {
   stop() {
     this.stopped = true;
     document.removeEventListener("visibilitychange", this.visible);
+    removeEventListener("online", this.online);
+    removeEventListener("offline", this.offline);
     for (const timer of [this.timer, this.hiding, this.asking, this.watch]) clearTimeout(timer);
     this.abort?.abort();
   }
@@ -165,10 +171,14 @@ export class Session {
   }
 
   silent(abort) {
-    if (abort !== this.abort || this.stopped) return;
-    abort.abort();
+    if (abort === this.abort) this.cut(new Error("silent"));
+  }
+
+  cut(error) {
+    if (this.stopped) return;
+    this.abort?.abort();
     this.abort = null;
-    this.failed(new Error("silent"));
+    this.failed(error);
   }
 }
 

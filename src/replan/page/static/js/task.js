@@ -99,7 +99,7 @@ export function TaskPage({ route, theme, narrow, given = null, told, link }) {
   const tabs = html`<${Tabs} panes=${panes} pane=${pane} narrow=${narrow} />`;
   const head = html`<${Head} task=${task} view=${view} change=${change} narrow=${narrow} diff=${html`<${Marks} task=${task} view=${view} change=${change} /><${Versions} task=${task} view=${view} change=${change} />`} />`;
   const sheet = narrow && (view.selected || view.event) ? html`<div class="sheet">${panel}</div>` : null;
-  if (narrow) return html`<main class="task narrow">${pane.id === "now" ? head : null}<div class="pane-body">${body}</div>${sheet}${tabs}</main>`;
+  if (narrow) return html`<main class="task narrow">${pane.id === "now" ? head : html`<h1 class="sr">${task.description || task.id}</h1>`}<div class="pane-body">${body}</div>${sheet}${tabs}</main>`;
   return html`<main class="task">
     ${head}
     <div class="split"><div class="views">${tabs}<div id="pane" class="pane-body" role="tabpanel" aria-labelledby=${`pane-${pane.id}`}>${body}</div></div>

@@ -79,7 +79,7 @@ function Line({ event, task, began, chosen, change, index }) {
   const bad = /failed|rejected|unknown|timed_out/.test(event.type);
   return html`<div role="row" aria-rowindex=${index + 1} class=${`log-row${chosen === event.seq ? " chosen" : ""}${bad ? " bad" : ""}`} onClick=${open}>
     <span role="cell" class="l-time num">${span(Math.max(0, event.ts * 1000 - began))}</span>
-    <span role="cell" class="l-type"><button class="link" onClick=${open}>${wordOf(event.type)}</button></span>
+    <span role="cell" class="l-type"><button class="link">${wordOf(event.type)}</button></span>
     <span role="cell" class="l-more"><b><${Text} text=${name} /></b> ${tool && tool !== name ? html`<span class="mono">${tool}</span>` : null} <${Text} text=${more.slice(0, LINE)} /></span>
   </div>`;
 }

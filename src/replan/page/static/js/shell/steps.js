@@ -57,7 +57,7 @@ function Row({ task, step, view, select, index, narrow }) {
   const tries = step.tries.length;
   const time = timeOf(step, view.now);
   const why = whyOf(task, step);
-  const name = html`<button class="link step-name" aria-current=${chosen ? "true" : undefined} onClick=${() => select(step.id)}>
+  const name = html`<button class="link step-name" aria-current=${chosen ? "true" : undefined}>
     <span class=${step.leftOut ? "gone" : ""}><${Text} text=${step.name} /></span></button>`;
   const state = html`<${Glyph} state=${step.state} /><span class="state-word">${t(`state.${step.state}`)}</span>`;
   return html`<div role="row" aria-rowindex=${index + 2} class=${`step-row s-${step.state}${chosen ? " chosen" : ""}`} onClick=${() => select(step.id)}>
