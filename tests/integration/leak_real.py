@@ -102,6 +102,8 @@ def some_plan(rng: random.Random) -> dict[str, Any]:
         needs = [f"s{rng.randrange(at)}"] if at and rng.random() < 0.5 else []
         kind = rng.choice(KINDS[:8] if rng.random() < 0.6 else KINDS)
         more: dict[str, Any] = {"timeout_secs": 0.02} if rng.random() < 0.2 else {}
+        if kind in ("pay", "block", "fail"):
+            more["repeat"] = True  # two steps may be drawn that do the same
         steps.append(step(f"s{at}", kind, *needs, parameters={"n": rng.randint(0, 20)}, **more))
     return plan(*steps)
 
