@@ -72,9 +72,11 @@ class LivePicture(Nothing):
         super().__init__()
         from rich.console import Console
 
+        from replan.cli.live.ansi import Ansi
         from replan.cli.live.screen import Screen
 
-        self._console = Console(file=sys.stderr, highlight=False, markup=False, soft_wrap=True)
+        self._console = Console(file=sys.stderr, highlight=False, markup=False)
+        self._ansi = Ansi(self._console)
         self._ascii = not unicode_terminal()
         self._screen = Screen(sys.stderr, self._size)
         self._screen.open()
@@ -93,15 +95,11 @@ class LivePicture(Nothing):
 
     def _drawn(self) -> list[Line]:
         from replan.cli.live.draw import render
-        from replan.cli.live.screen import Line
 
         width, height = self._size()
-        lines = []
-        for line in render(self.view, time.time(), width, rows=max(height - 1, 8), ascii_only=self._ascii):
-            with self._console.capture() as written:
-                self._console.print(line, end="")
-            lines.append(Line(written.get(), line.cell_len))
-        return lines
+        rows = max(height - 1, 8)
+        frame = render(self.view, time.time(), width, rows=rows, ascii_only=self._ascii)
+        return [self._ansi.line(line) for line in frame]
 
 
 def show_for(*, quiet: bool) -> Show:
