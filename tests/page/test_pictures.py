@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +21,12 @@ async def look(number: int) -> dict[str, int]:
     return {"number": number}
 
 
-def plan(count: int) -> dict[str, Any]:
+def plan(count: int, *, first: str = "look") -> dict[str, Any]:
     steps = [
         {
             "step_id": f"s{number}",
             "name": f"Look {number}",
-            "tool": "look",
+            "tool": "look" if number >= 4 else first,
             "parameters": {"number": number},
             "dependencies": [f"s{number - 4}"] if number >= 4 else [],
         }
@@ -34,10 +35,30 @@ def plan(count: int) -> dict[str, Any]:
     return {"steps": steps}
 
 
+class Gate:
+    """Calls of `hold` wait here."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+
+    async def let_go(self) -> None:
+        self.open.set()
+
+
+GATE = Gate()
+
+
+@tool(effect="reads", volatile=True)
+async def hold(number: int) -> dict[str, int]:
+    """Look it up once it may be looked up."""
+    await GATE.open.wait()
+    return {"number": number}
+
+
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder: Path = tmp_path_factory.mktemp("pictures")
-    with served(folder, tools=[look], model=ScriptedModel([])) as up:
+    with served(folder, tools=[look, hold], model=ScriptedModel([])) as up:
         yield up
 
 
@@ -157,3 +178,36 @@ def test_in_chinese_it_speaks_chinese(open_page: Any, service: Served, tasks: di
     page.wait_for_function(
         "() => [...document.querySelectorAll('.graph-tool')].some((one) => one.textContent === 'Fit')"
     )
+
+
+def test_while_a_task_runs_nothing_on_its_page_is_pushed_about(open_page: Any, service: Served) -> None:
+    task_id = service.do(
+        service.replan.submit("look them up", plan=plan(60, first="hold"), evaluation="steps")
+    )
+    page = opened(open_page, service, task_id)
+    page.wait_for_selector(".graph .s-running")
+    page.evaluate(
+        """() => {
+          window.shifted = 0;
+          window.by = [];
+          new PerformanceObserver((list) => {
+            for (const one of list.getEntries()) {
+              const nodes = one.sources.map(({ node }) => (node?.nodeType === 3 ? node.parentNode : node)).filter(Boolean);
+              // What is said beside it may change: there one thing follows another.
+              if (nodes.some((node) => node.closest(".side"))) continue;
+              window.shifted += one.value;
+              window.by.push([one.value, ...nodes.map((node) => `${node.nodeName} ${node.className} ${node.textContent.slice(0, 40)}`)]);
+            }
+          }).observe({ type: "layout-shift" });
+          const of = (card) => card.getAttribute("transform");
+          window.places = Object.fromEntries([...document.querySelectorAll(".graph .card")].map((card) => [card.dataset.id, of(card)]));
+        }"""
+    )
+    service.do(GATE.let_go())
+    page.wait_for_selector(".badge.s-done")
+    shifted, by, moved = page.evaluate(
+        """() => [window.shifted, window.by, [...document.querySelectorAll(".graph .card")]
+             .filter((card) => window.places[card.dataset.id] && window.places[card.dataset.id] !== card.getAttribute("transform")).length]"""
+    )
+    assert shifted < 0.02, by
+    assert moved == 0

@@ -56,15 +56,19 @@ export function mountGantt(element, tell) {
     state.full = true;
     ask();
   };
-  const size = () => {
+  // Asked for when it changes, and not with each frame: whoever asks has all laid out at once that was written before.
+  let box = { width: 0, height: 0, names: 0 };
+  let top = 0;
+  const measure = () => {
     const width = scroll.clientWidth;
-    return { width, height: scroll.clientHeight, names: width < 620 ? 118 : 196 };
+    box = { width, height: scroll.clientHeight, names: width < 620 ? 118 : 196 };
+    all();
   };
 
   function turn(time) {
     asked = 0;
     const { task, view } = state;
-    if (!task || !element.clientWidth) return;
+    if (!task || !box.width) return;
     const now = Math.max(view.now ?? 0, task.last);
     const found = criticalNow(task, now);
     const key = keyOf(task);
@@ -72,7 +76,7 @@ export function mountGantt(element, tell) {
       state.key = key;
       state.rows = rowsOf(task, view);
       state.at = new Map(state.rows.map((row, i) => [row.id, i]));
-      tall.style.height = `${Math.max(scroll.clientHeight, state.rows.length * ROW)}px`;
+      tall.style.height = `${Math.max(box.height, state.rows.length * ROW)}px`;
       state.full = true;
     }
     // What runs grows with the time; more than four pictures a second nobody sees.
@@ -81,27 +85,26 @@ export function mountGantt(element, tell) {
       axis.update(task, now, found.ends);
       state.full = true;
     }
-    const box = size();
     if (!moved && !task.ended) follow();
     axis.place(box.names, box.width - box.names - 14);
-    draw(task, view, now, found, box);
+    draw(task, view, now, found);
     state.full = false;
     state.marked.clear();
   }
 
-  function draw(task, view, now, found, box) {
-    const first = Math.max(0, Math.floor(scroll.scrollTop / ROW) - 2);
+  function draw(task, view, now, found) {
+    const first = Math.max(0, Math.floor(top / ROW) - 2);
     const last = Math.min(state.rows.length, first + Math.ceil(box.height / ROW) + 5);
     const rows = state.rows.slice(first, last);
     const matches = isFiltering(view.filter) ? matcher(view.filter) : null;
     const typical = state.full ? (state.typical = typicalOf(task)) : state.typical;
-    const context = { now, found, matches, typical, box };
+    const context = { now, found, matches, typical };
     put(sheet, "width", box.width);
     put(sheet, "height", box.height);
     if (state.full) chart.keep(new Set(rows.map((row) => row.id)));
     rows.forEach((row, i) => {
       if (!state.full && !touches(row, state.marked)) return;
-      chart.draw(row.id, (first + i) * ROW - scroll.scrollTop, box, faceOf(task, view, row, context), barsOf(task, row, context));
+      chart.draw(row.id, (first + i) * ROW - top, box, faceOf(task, view, row, context), barsOf(task, row, context));
     });
     chart.drawNow(task.ended || !task.order.length ? null : axis.x(now), box.height);
     if (!state.full) return;
@@ -150,13 +153,20 @@ export function mountGantt(element, tell) {
     });
   }
 
-  const rowAt = (y) => state.rows[Math.floor((y + scroll.scrollTop - AXIS_HEIGHT) / ROW)] ?? null;
+  const rowAt = (y) => state.rows[Math.floor((y + top - AXIS_HEIGHT) / ROW)] ?? null;
 
   function reveal(id) {
     const at = state.at.get(id);
     if (at === undefined) return;
-    if (at * ROW < scroll.scrollTop) scroll.scrollTop = at * ROW;
-    else if ((at + 1) * ROW > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = (at + 1) * ROW - scroll.clientHeight;
+    if (at * ROW < top) scrollTo(at * ROW);
+    else if ((at + 1) * ROW > top + box.height) scrollTo((at + 1) * ROW - box.height);
+  }
+
+  function scrollTo(y) {
+    scroll.scrollTop = y;
+    top = scroll.scrollTop;
+    state.full = true;
+    ask();
   }
 
   /** The row that began last stays in the window, as long as nobody has moved it. */
@@ -165,8 +175,8 @@ export function mountGantt(element, tell) {
     state.rows.forEach((row, i) => {
       if (row.begun) begun = i + 1;
     });
-    const wanted = Math.max(0, Math.ceil((begun + 2) - scroll.clientHeight / ROW) * ROW);
-    if (Math.abs(scroll.scrollTop - wanted) >= ROW) scroll.scrollTop = wanted;
+    const wanted = Math.max(0, Math.ceil(begun + 2 - box.height / ROW) * ROW);
+    if (Math.abs(top - wanted) >= ROW) scrollTo(wanted);
   }
 
   function press(row) {
@@ -214,7 +224,10 @@ export function mountGantt(element, tell) {
     event.stopPropagation();
     all();
   }, { signal });
-  scroll.addEventListener("scroll", all, { signal, passive: true });
+  scroll.addEventListener("scroll", () => {
+    top = scroll.scrollTop;
+    all();
+  }, { signal, passive: true });
   for (const name of ["wheel", "pointerdown", "keydown", "touchmove"]) {
     element.addEventListener(name, () => {
       moved = true;
@@ -244,8 +257,8 @@ export function mountGantt(element, tell) {
       hint.style.top = `${Math.min(y + 14, element.clientHeight - 34)}px`;
     },
   });
-  const watch = new ResizeObserver(all);
-  watch.observe(element);
+  const watch = new ResizeObserver(measure);
+  watch.observe(scroll);
 
   return {
     draw(task, marked, view) {

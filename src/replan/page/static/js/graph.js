@@ -50,8 +50,8 @@ export function mountGraph(element, tell) {
   const camera = new Camera(element, dom.sheet, { commit: all });
   const map = new Minimap(element, (x, y) => {
     moved = true;
-    camera.x = element.clientWidth / 2 - x * camera.zoom;
-    camera.y = element.clientHeight / 2 - y * camera.zoom;
+    camera.x = camera.w / 2 - x * camera.zoom;
+    camera.y = camera.h / 2 - y * camera.zoom;
     camera.commit();
   });
   const touched = () => {
@@ -61,7 +61,7 @@ export function mountGraph(element, tell) {
   function turn(time) {
     asked = 0;
     const { task, view } = state;
-    if (!task || !element.clientWidth) return;
+    if (!task || !camera.w) return;
     if (state.structure || scene.isOther(task, view, state.marked)) rebuild(task, view);
     if (glide) glideOn(time);
     if (look.reveal) reveal(look.reveal);
@@ -225,7 +225,8 @@ export function mountGraph(element, tell) {
   });
   dom.onClear(() => tell.clear?.());
   const watch = new ResizeObserver(() => {
-    dom.size(element.clientWidth, element.clientHeight);
+    camera.measure(element);
+    dom.size(camera.w, camera.h);
     if (!moved && scene.spots.size) camera.fit(scene.area);
     else all();
   });

@@ -42,7 +42,16 @@ export function t(key, values = {}) {
 
 export const has = (key) => key in state.words;
 
-export const number = (value, how = {}) => new Intl.NumberFormat(state.language, how).format(value);
+const formats = new Map();
+
+/** Making a format takes a hundred times as long as using it. */
+function formatOf(Kind, how) {
+  const key = `${Kind.name} ${state.language} ${JSON.stringify(how)}`;
+  if (!formats.has(key)) formats.set(key, new Kind(state.language, how));
+  return formats.get(key);
+}
+
+export const number = (value, how = {}) => formatOf(Intl.NumberFormat, how).format(value);
 
 /** A span of time as people read it: `450 ms`, `1.4 s`, `2 min 5 s`, `3 h 2 min`. */
 export function span(ms) {
@@ -64,13 +73,13 @@ export function span(ms) {
 }
 
 export function moment(ms, how = { dateStyle: "medium", timeStyle: "medium" }) {
-  return ms ? new Intl.DateTimeFormat(state.language, how).format(new Date(ms)) : "";
+  return ms ? formatOf(Intl.DateTimeFormat, how).format(new Date(ms)) : "";
 }
 
 /** How long ago, roughly. */
 export function ago(ms, now) {
   const secs = Math.round((ms - now) / 1000);
-  const format = new Intl.RelativeTimeFormat(state.language, { numeric: "auto", style: "narrow" });
+  const format = formatOf(Intl.RelativeTimeFormat, { numeric: "auto", style: "narrow" });
   for (const [size, unit] of [[86_400, "day"], [3_600, "hour"], [60, "minute"]]) {
     if (Math.abs(secs) >= size) return format.format(Math.trunc(secs / size), unit);
   }

@@ -45,6 +45,7 @@ function mountBoth(element, calls) {
   const gantt = mountGantt(below, telling(calls));
   let share = pref(NAME);
   let steps = 0;
+  let last = null; // what was drawn, for the one that was folded away meanwhile
 
   const size = () => {
     const whole = element.clientHeight - handle.offsetHeight;
@@ -59,6 +60,7 @@ function mountBoth(element, calls) {
     share = next <= 0.04 ? 0 : Math.min(0.9, next);
     prefer(NAME, share);
     size();
+    if (last && !below.hidden) gantt.draw(last.task, new Set(), last.view);
   };
   separate(element, handle, {
     now: () => below.offsetHeight / Math.max(1, element.clientHeight),
@@ -75,6 +77,7 @@ function mountBoth(element, calls) {
         steps = task.order.length;
         size();
       }
+      last = { task, view };
       graph.draw(task, marked, view);
       if (!below.hidden) gantt.draw(task, marked, view);
     },

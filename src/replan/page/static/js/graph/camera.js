@@ -15,7 +15,7 @@ export class Camera {
    * @param {{commit: () => void, moved: () => void}} tell  `commit`: draw for where we are; `moved`: a person has moved it
    */
   constructor(box, sheet, tell) {
-    this.box = box;
+    this.measure(box);
     this.sheet = sheet;
     this.tell = tell;
     this.x = 0;
@@ -27,9 +27,15 @@ export class Camera {
     this.sliding = 0;
   }
 
+  /** Asked for when it changes, and not with each frame: whoever asks has all laid out at once that was written before. */
+  measure(box) {
+    this.w = box.clientWidth;
+    this.h = box.clientHeight;
+  }
+
   /** The part of the plan that is drawn: the window and a margin. */
   window(margin = MARGIN) {
-    const { clientWidth: w, clientHeight: h } = this.box;
+    const { w, h } = this;
     const k = this.zoom;
     return { left: (-this.x - margin) / k, top: (-this.y - margin) / k, right: (w + margin - this.x) / k, bottom: (h + margin - this.y) / k };
   }
@@ -68,7 +74,7 @@ export class Camera {
   }
 
   /** Zooms so that what is under this point of the window stays there. */
-  zoomAt(factor, px = this.box.clientWidth / 2, py = this.box.clientHeight / 2) {
+  zoomAt(factor, px = this.w / 2, py = this.h / 2) {
     const zoom = Math.min(MOST, Math.max(LEAST, this.zoom * factor));
     const f = zoom / this.zoom;
     this.set(px - (px - this.x) * f, py - (py - this.y) * f, zoom);
@@ -76,7 +82,7 @@ export class Camera {
 
   /** All of `area` in the window, but no smaller than `least` and no larger than life. */
   fit(area, least = 0.55) {
-    const { clientWidth: w, clientHeight: h } = this.box;
+    const { w, h } = this;
     const pad = 26;
     const whole = Math.min((w - 2 * pad) / Math.max(1, area.w), (h - 2 * pad) / Math.max(1, area.h), 1);
     const zoom = Math.max(whole, least, LEAST);
@@ -91,7 +97,7 @@ export class Camera {
 
   /** Brings `spot` into the window, by the shortest way. */
   reveal(spot, pad = 40) {
-    const { clientWidth: w, clientHeight: h } = this.box;
+    const { w, h } = this;
     const k = this.zoom;
     const left = spot.x * k + this.x;
     const top = spot.y * k + this.y;
@@ -114,7 +120,7 @@ export class Camera {
    * and never so far that the window shows what lies beyond it.
    */
   wayTo(x, y, area) {
-    const { clientWidth: w, clientHeight: h } = this.box;
+    const { w, h } = this;
     const k = this.zoom;
     return [
       way(x * k + this.x, w, area.x * k + this.x, (area.x + area.w) * k + this.x),

@@ -1,5 +1,6 @@
 // The edges, as few paths: one for each gap between columns, one for the critical path, one for those of the chosen card.
 
+import { width } from "replan/graph/measure";
 import { make, put, write } from "replan/graph/svg";
 
 export class Lines {
@@ -70,7 +71,10 @@ export class Lines {
       const { d, x, y } = link(a, b);
       make("path", { class: "line replaced-line", d }, this.replaced);
       const kind = typeof strategy === "string" ? strategy : strategy?.type;
-      if (kind) write(make("text", { class: "replaced-word", x, y }, this.replaced), words.t(`strategy.${kind}`));
+      if (!kind) continue;
+      const word = words.t(`strategy.${kind}`);
+      make("rect", { class: "replaced-back", x: x - 3, y: y - 10, width: width(word, "400 11px") + 6, height: 14, rx: 3 }, this.replaced);
+      write(make("text", { class: "replaced-word", x, y }, this.replaced), word);
     }
   }
 }
