@@ -90,7 +90,7 @@ def test_the_list_shows_each_task_and_what_it_waits_for(world: World, open_page:
 
 
 def test_a_failure_is_understood_from_the_page_alone(world: World, open_page: Opens) -> None:
-    page = open_page(world.task(world.bad))
+    page = open_page(world.task(world.bad, "?pane=steps"))
     why = at(page, "section[aria-labelledby=why-title]")
     for words in (
         "Why it ended so",
@@ -101,7 +101,7 @@ def test_a_failure_is_understood_from_the_page_alone(world: World, open_page: Op
         "What you can do",
     ):
         assert words in why
-    page.get_by_role("button", name="Get exchange rates", exact=True).first.click()
+    page.locator("main.task").get_by_role("button", name="Get exchange rates", exact=True).first.click()
     tries = at(page, "#panel-body")
     assert "same call again" in tries
     assert tries.count("HTTP 503") >= 2
@@ -163,15 +163,19 @@ def test_it_is_live_and_nothing_jumps(tmp_path: Path, open_page: Opens) -> None:
         page = open_page(f"{found.url}/#/task/{task_id}")
         page.wait_for_selector(".link-state.l-live")
         page.evaluate(
-            """() => { window.shift = 0;
-              new PerformanceObserver((list) => list.getEntries().forEach((one) => { window.shift += one.value; }))
+            """() => { window.shift = 0; window.moved = [];
+              const name = (node) => `${node?.nodeName}.${node?.className?.baseVal ?? node?.className}`;
+              new PerformanceObserver((list) => list.getEntries().forEach((one) => {
+                window.shift += one.value;
+                window.moved.push(one.sources.map((source) => name(source.node)));
+              }))
                 .observe({ type: "layout-shift" }); }"""
         )
         until(page, "document.querySelector('.sentence').innerText.includes('Wait for the bank')")
         found.do(gate.let_go())
         page.wait_for_selector(".link-state.l-ended")
         assert "3 of 3 steps done" in at(page, ".facts-line")
-        assert page.evaluate("window.shift") <= 0.02
+        assert page.evaluate("window.shift") <= 0.02, page.evaluate("window.moved")
         assert at(page, ".badge") == "done"
 
 
@@ -180,7 +184,7 @@ def test_a_stream_that_is_cut_goes_on_without_a_gap(tmp_path: Path, open_page: O
     with served(tmp_path, tools=tools(gate), model=model()) as found:
         task_id = found.do(found.replan.submit("Close the month", plan=GOES, evaluation="steps"))
         page = open_page(expect_errors=True)
-        page.goto(f"{found.url}/#/task/{task_id}")
+        page.goto(f"{found.url}/#/task/{task_id}?pane=steps")
         page.wait_for_selector(".link-state.l-live")
         page.context.set_offline(True)
         page.wait_for_selector(".link-state.l-reconnecting")
@@ -209,14 +213,14 @@ def test_a_person_signs_in_by_a_key_and_is_told_when_it_is_over(tmp_path: Path, 
         page.wait_for_selector("[role=alert]")
         page.get_by_label("API key or token").fill(key)
         page.get_by_role("button", name="Sign in").click()
-        assert "There is no task yet" in at(page, ".empty")
+        until(page, "document.querySelector('.empty')?.innerText.includes('There is no task yet')")
         assert page.evaluate("document.cookie") == ""
         found.do(store.keys().revoke_key(stored.key_id, now))
         page.wait_for_selector("form input[name=key]")
 
 
 def test_by_keys_alone_a_failure_is_found_and_read(world: World, open_page: Opens) -> None:
-    page = open_page(world.task(world.bad))
+    page = open_page(world.task(world.bad, "?pane=steps"))
     page.wait_for_selector(".step-row")
     page.keyboard.press("f")
     page.wait_for_selector("#panel-title")
@@ -237,7 +241,7 @@ def test_by_keys_alone_a_failure_is_found_and_read(world: World, open_page: Open
 
 
 def test_it_speaks_chinese_by_choice_and_keeps_that(world: World, open_page: Opens) -> None:
-    page = open_page(world.task(world.bad))
+    page = open_page(world.task(world.bad, "?pane=steps"))
     page.get_by_label("Language").select_option("zh")
     until(page, "document.documentElement.lang === 'zh-CN'")
     assert at(page, ".badge") == "失败"
@@ -264,7 +268,17 @@ def test_on_a_narrow_screen_why_it_ended_comes_first_and_nothing_runs_out_of_it(
     assert "same call again" in at(page, ".sheet")
 
 
-VIEWS = ("list", "", "?pane=log", "?step=rates", "?step=rates&tab=parameters", "?event=5", "help")
+VIEWS = (
+    "list",
+    "",
+    "?pane=time",
+    "?pane=steps",
+    "?pane=log",
+    "?step=rates",
+    "?step=rates&tab=parameters",
+    "?event=5",
+    "help",
+)
 
 
 @pytest.mark.parametrize("narrow", [False, True], ids=["1360", "400"])
@@ -304,7 +318,7 @@ def test_one_task_as_a_file_says_the_same_and_asks_nobody(
     page = open_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url.partition(",")[0][:60]))
-    page.goto((tmp_path / f"{world.bad}.html").as_uri())
+    page.goto((tmp_path / f"{world.bad}.html").as_uri() + "#/task/x?pane=steps")
     assert "HTTP 503 from rates.example" in at(page, "section[aria-labelledby=why-title]")
     page.get_by_role("button", name="Get exchange rates", exact=True).first.click()
     assert "same call again" in at(page, "#panel-body")

@@ -16,7 +16,7 @@ import { Log } from "replan/shell/log";
 import { Marks } from "replan/shell/marks";
 import { Picture } from "replan/shell/picture";
 import { pref, prefer } from "replan/shell/prefs";
-import { change } from "replan/shell/route";
+import { change, readRoute } from "replan/shell/route";
 import { Steps } from "replan/shell/steps";
 import { ENDED } from "replan/store";
 
@@ -85,8 +85,8 @@ export function TaskPage({ route, theme, narrow, given = null, told, link }) {
 
   useEffect(() => link?.(state, task, () => session.go()), [state.kind, state.at, openOf(task).length, task.status, task.description]);
 
-  const select = (id) => change({ step: id === view.selected ? "" : id, event: "", tab: "" });
-  useEffect(() => stepKeys({ task, view: () => viewOf(route, now, theme), select, change, narrow }), [task, route, narrow]);
+  const select = (id) => change({ step: id === readRoute().step ? "" : id, event: "", tab: "" });
+  useEffect(() => stepKeys({ task, view: () => viewOf(readRoute(), session.now(), theme), select, change, narrow }), [task, narrow]);
 
   if (state.kind === "missing") return html`<main class="alone"><h1>${t("task.missing")}</h1><p class="error">${state.error.message}</p><p><a href="#/">${t("task.toList")}</a></p></main>`;
   if (state.kind === "loading" && !task.seq) return html`<main class="alone" aria-busy="true"><p class="muted">${t("loading")}</p></main>`;
@@ -147,7 +147,7 @@ function Panel({ session, view, select }) {
     ${view.diff && !view.event ? html`<${Changes} task=${task} view=${view} select=${select} only=${view.selected} />` : null}
     ${view.event && !step ? html`<${EventPanel} session=${session} seq=${view.event} change=${change} />` : null}
     ${ENDED.has(task.status) ? html`<${Why} session=${session} select=${select} />` : null}
-    ${step || view.event ? null : html`<${Overview} session=${session} view=${view} select=${select} change=${change} />`}`;
+    ${step || view.event ? null : html`<${Overview} key=${task.ended ? "after" : "before"} session=${session} view=${view} select=${select} change=${change} />`}`;
 }
 
 /** How it stands with the connection, in words. */

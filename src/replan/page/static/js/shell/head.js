@@ -34,7 +34,7 @@ export function Head({ task, view, change, narrow, diff }) {
       aria-label=${`${t(`limit.${one.name}`)}: ${t("over.of", { used: one.say(one.used), most: one.say(one.most) })}`} title=${`${t(`limit.${one.name}`)}: ${t("over.of", { used: one.say(one.used), most: one.say(one.most) })}`}></progress>`)}</p>
     <${Bar} task=${task} total=${total} />
     <div class="filters">
-      <div class="chips" role="group" aria-label=${t("head.filter")}>${STATES.filter((state) => task.counts[state]).map((state) => html`<${Filter} key=${state} state=${state} count=${task.counts[state]} view=${view} change=${change} />`)}</div>
+      <div class="chips" role="group" aria-label=${t("head.filter")}>${statesOf(task).map((state) => html`<${Filter} key=${state} state=${state} count=${task.counts[state]} view=${view} change=${change} />`)}</div>
       <div class="finds">
         <label class="field"><span class="sr">${t("head.find")}</span><input id="find" type="search" placeholder=${`${t("head.find")}  /`} value=${view.filter.text} onInput=${(event) => change({ q: event.target.value })} onKeyDown=${(event) => event.key === "Enter" && jump(task, view, change, event.shiftKey)} /></label>
         ${diff}
@@ -48,6 +48,12 @@ function jump(task, view, change, back) {
   const id = nextFound(found(task, view.filter), view.selected, back);
   if (id) change({ step: id, event: "", tab: "" });
 }
+
+/** In the order in which they came up, so that none moves; those that there were stay until the end. */
+const statesOf = (task) => {
+  const known = Object.keys(task.counts);
+  return task.ended ? STATES.filter((state) => task.counts[state]) : known;
+};
 
 function Bar({ task, total }) {
   if (!total) return null;
@@ -64,7 +70,7 @@ function Filter({ state, count, view, change }) {
     else next.add(state);
     change({ state: [...next].join(",") });
   };
-  return html`<button class=${`filter s-${state}`} aria-pressed=${on} onClick=${toggle}><${Glyph} state=${state} />${t(`state.${state}`)} <b class="num">${count}</b></button>`;
+  return html`<button class=${`filter s-${state}${count ? "" : " none"}`} aria-pressed=${on} onClick=${toggle}><${Glyph} state=${state} />${t(`state.${state}`)} <b class="num">${count}</b></button>`;
 }
 
 /** The versions of the plan: which is looked at, and what was changed by it. */
