@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from replan.core.kinds.scene import ROLES, Scene
 from replan.core.kinds.workflow import Workflow
+from replan.core.tools.stats import ToolKey, ToolStats
+from replan.core.types import ToolSpec
 from replan.errors import NoSuchPart
 from replan.ports import Tools
 from replan.run.access.views import SceneView, ToolStatsView, ToolView, WorkflowView
 from replan.run.service.tasks import Service
 
 
-def tools(known: Tools) -> list[ToolView]:
+async def tools(service: Service, *, stats: bool) -> list[ToolView]:
+    """`stats`: with how each has done so far."""
+    known = service.parts.tools
+    found = await _all_stats(service) if stats else {}
     return [
         ToolView(
             id=tool.id,
@@ -20,6 +27,7 @@ def tools(known: Tools) -> list[ToolView]:
             parameters=tool.parameters,
             output_schema=tool.output_schema,
             requires_approval=tool.requires_approval,
+            stats=_stats_view(tool, found) if stats else None,
         )
         for tool in known.specs()
     ]
@@ -56,9 +64,16 @@ async def tool_stats(service: Service, tool_id: str) -> ToolStatsView:
         raise NoSuchPart(
             f"there is no tool {tool_id!r:.200}" + (f"; did you mean {', '.join(near)}?" if near else "")
         )
+    return _stats_view(tool, await _all_stats(service))
+
+
+async def _all_stats(service: Service) -> dict[ToolKey, ToolStats]:
     await service.parts.record.flush(service.parts.store)
-    known = await service.parts.store.tool_stats()
-    found = next((stats for key, stats in known.items() if key == (tool.source, tool.id)), None)
+    return await service.parts.store.tool_stats()
+
+
+def _stats_view(tool: ToolSpec, known: Mapping[ToolKey, ToolStats]) -> ToolStatsView:
+    found = known.get(ToolKey(tool.source, tool.id))
     return ToolStatsView(
         tool_id=tool.id,
         source=tool.source,

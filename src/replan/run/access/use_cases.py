@@ -332,9 +332,10 @@ class UseCases:
 
     # ── catalogue ──
 
-    async def tools(self, caller: Caller) -> list[ToolView]:
+    async def tools(self, caller: Caller, *, stats: bool = False) -> list[ToolView]:
+        """`stats`: with how each has done so far, which is one look at the store."""
         need(caller, "read")
-        return catalogue.tools(self._service.parts.tools)
+        return await catalogue.tools(self._service, stats=stats)
 
     async def tool_stats(self, caller: Caller, tool_id: str) -> ToolStatsView:
         need(caller, "read")

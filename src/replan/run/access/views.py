@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from replan.core.report.result import StepResult, WaitingFor
 from replan.core.types import Usage
@@ -147,16 +147,6 @@ class Preview(View):
     """What this preview itself has cost."""
 
 
-class ToolView(View):
-    id: str
-    description: str
-    effect: str
-    source: str
-    parameters: dict[str, Any]
-    output_schema: dict[str, Any] | None = None
-    requires_approval: bool = False
-
-
 class ToolStatsView(View):
     tool_id: str
     source: str
@@ -165,6 +155,18 @@ class ToolStatsView(View):
     p50_secs: float | None
     p95_secs: float | None
     common_errors: tuple[tuple[str, int], ...] = ()
+
+
+class ToolView(View):
+    id: str
+    description: str
+    effect: str
+    source: str
+    parameters: dict[str, Any]
+    output_schema: dict[str, Any] | None = None
+    requires_approval: bool = False
+    stats: ToolStatsView | None = Field(default=None, exclude_if=lambda value: value is None)
+    """How it has done so far, where that was asked for."""
 
 
 class WorkflowView(View):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import Path, Query
 from starlette.responses import Response
 
 from replan.run.access.views import Page, SceneView, ToolStatsView, ToolView, WaitingTask, WorkflowView
@@ -22,9 +22,12 @@ async def waiting(call: Call, cursor: p.Cursor = None, limit: p.Limit = 100) -> 
 
 
 @router.get("/tools", response_model=list[ToolView], responses=problems())
-async def tools(call: Call) -> Response:
+async def tools(
+    call: Call,
+    stats: Annotated[bool, Query(description="With how each has done so far, as `…/stats` says it.")] = False,
+) -> Response:
     """Every tool that tasks may use."""
-    return listed(await call.cases.tools(call.caller))
+    return listed(await call.cases.tools(call.caller, stats=stats))
 
 
 @router.get("/tools/{tool_id:path}/stats", response_model=ToolStatsView, responses=problems("no-such-part"))
