@@ -5,6 +5,9 @@ import { HelpPage } from "replan/help";
 import { ListPage } from "replan/list";
 import { json } from "replan/shell/api";
 import { paint, pref, prefer, THEMES } from "replan/shell/prefs";
+import { NewPage } from "replan/places/new";
+import { ToolsPage } from "replan/places/tools";
+import { WaitingCount, WaitingPage } from "replan/places/waiting";
 import { change, readRoute } from "replan/shell/route";
 import { SignIn } from "replan/signin";
 import { connectionOf, TaskPage } from "replan/task";
@@ -98,6 +101,9 @@ export function App({ load, given = null }) {
       <a class="brand" href="#/">Replan</a>
       ${given ? html`<span class="muted">${t("export.said")}</span>` : html`<nav aria-label=${t("nav.label")}>
         <a href="#/" aria-current=${route.name === "list" ? "page" : undefined}>${t("nav.tasks")}</a>
+        <a href="#/waiting" aria-current=${route.name === "waiting" ? "page" : undefined}>${t("nav.waiting")}${signedOut ? null : html`<${WaitingCount} />`}</a>
+        <a href="#/tools" aria-current=${route.name === "tools" ? "page" : undefined}>${t("nav.tools")}</a>
+        <a href="#/new" aria-current=${route.name === "new" ? "page" : undefined}>${t("nav.new")}</a>
       </nav>`}
       <span class="spacer"></span>
       <label class="field"><span class="sr">${t("language")}</span><select value=${language()} onChange=${(event) => { prefer("language", event.target.value); speak(event.target.value, load); }}>
@@ -121,6 +127,10 @@ function skip(route) {
 function pageOf(route, { narrow, theme, given, linked, setSignedOut }) {
   if (given) return html`<${TaskPage} route=${{ ...route, id: given.task.id }} theme=${theme} narrow=${narrow} given=${given} />`;
   if (route.name === "task") return html`<${TaskPage} key=${route.id} route=${route} theme=${theme} narrow=${narrow} link=${linked} />`;
+  const signedOut = () => setSignedOut(true);
+  if (route.name === "new") return html`<${NewPage} route=${route} signedOut=${signedOut} />`;
+  if (route.name === "waiting") return html`<${WaitingPage} signedOut=${signedOut} />`;
+  if (route.name === "tools") return html`<${ToolsPage} route=${route} narrow=${narrow} />`;
   if (route.name === "help") return html`<${HelpPage} />`;
   return html`<${ListPage} route=${route} narrow=${narrow} signedOut=${() => setSignedOut(true)} />`;
 }

@@ -5,6 +5,7 @@ import { Session } from "replan/live";
 import { PANES } from "replan/panes";
 import { Changes } from "replan/panel/changes";
 import { EventPanel } from "replan/panel/event";
+import { Doing } from "replan/people/doing";
 import { Overview } from "replan/panel/overview";
 import { StepPanel } from "replan/panel/step";
 import { openOf, Waits } from "replan/panel/waits";
@@ -97,7 +98,7 @@ export function TaskPage({ route, theme, narrow, given = null, told, link }) {
   const panel = html`<${Panel} session=${session} view=${view} select=${select} />`;
   const body = html`<${Pane} pane=${pane} session=${session} frames=${frames} view=${view} narrow=${narrow} select=${select} panel=${panel} />`;
   const tabs = html`<${Tabs} panes=${panes} pane=${pane} narrow=${narrow} />`;
-  const head = html`<${Head} task=${task} view=${view} change=${change} narrow=${narrow} diff=${html`<${Marks} task=${task} view=${view} change=${change} /><${Versions} task=${task} view=${view} change=${change} />`} />`;
+  const head = html`<${Head} task=${task} view=${view} change=${change} narrow=${narrow} diff=${html`<${Marks} task=${task} view=${view} change=${change} /><${Versions} task=${task} view=${view} change=${change} />`} acts=${html`<${Doing} session=${session} />`} />`;
   const sheet = narrow && (view.selected || view.event) ? html`<div class="sheet">${panel}</div>` : null;
   if (narrow) return html`<main class="task narrow">${pane.id === "now" ? head : html`<h1 class="sr">${task.description || task.id}</h1>`}<div class="pane-body">${body}</div>${sheet}${tabs}</main>`;
   return html`<main class="task">
@@ -141,8 +142,7 @@ function Pane({ pane, session, frames, view, narrow, select, panel }) {
 function Panel({ session, view, select }) {
   const { task } = session;
   const step = view.selected ? task.steps.get(view.selected) : null;
-  const waits = openOf(task).length > 0 || (task.halt && (task.halt.until_resumed || task.pause));
-  return html`${waits ? html`<${Waits} session=${session} select=${select} />` : null}
+  return html`${session.state.kind === "loading" ? null : html`<${Waits} session=${session} select=${select} />`}
     ${step ? html`<${StepPanel} session=${session} step=${step} view=${view} change=${change} select=${select} />` : null}
     ${view.diff && !view.event ? html`<${Changes} task=${task} view=${view} select=${select} only=${view.selected} />` : null}
     ${view.event && !step ? html`<${EventPanel} session=${session} seq=${view.event} change=${change} />` : null}

@@ -7,6 +7,7 @@ import { Glyph } from "replan/shell/glyph";
 import { timeOf, whyOf } from "replan/shell/steps";
 import { Copy, Text, Value } from "replan/shell/values";
 import { Tries } from "replan/panel/tries";
+import { StepActs } from "replan/people/step";
 
 const TABS = ["tries", "parameters", "output", "events"];
 const SHOWN = 200;
@@ -24,6 +25,7 @@ export function StepPanel({ session, step, view, change, select }) {
     ${step.name !== step.id ? html`<p class="muted small mono">${step.id}</p>` : null}
     ${why ? html`<p><${Text} text=${why} />${step.why?.step ? html` <${Chip} step=${task.steps.get(step.why.step)} select=${select} />` : null}</p>` : null}
     ${step.strategy ? html`<p class="small">${t("step.broughtBy", { version: step.version, strategy: t(`strategy.${step.strategy}`) })}${step.replaces ? html` <${Chip} step=${task.steps.get(step.replaces)} select=${select} />` : null}</p>` : null}
+    <${StepActs} session=${session} step=${step} />
     <div class="tabs" role="tablist" aria-label=${t("panel.step")}>
       ${TABS.map((one) => html`<button role="tab" id=${`tab-${one}`} aria-selected=${tab === one} aria-controls="panel-body" tabindex=${tab === one ? 0 : -1}
         onKeyDown=${(event) => arrows(event, tab, change)} onClick=${() => change({ tab: one === "tries" ? "" : one })}>${t(`tab.${one}`)}${one === "tries" && step.tries.length > 1 ? html` <span class="num">${step.tries.length}</span>` : null}</button>`)}

@@ -1,6 +1,9 @@
 // Why a task ended as it did: what was tried, what is kept, what took effect, what can be done. The reasons are the service's own.
 import { html, useEffect, useState } from "replan/shell/dom";
 import { t } from "replan/i18n";
+import { Act } from "replan/forms/sending";
+import { offOf } from "replan/people/doing";
+import { ForkDialog } from "replan/people/fork";
 import { json, taskPath } from "replan/shell/api";
 import { Glyph, stateOfTask } from "replan/shell/glyph";
 import { Copy, Text, Value } from "replan/shell/values";
@@ -51,7 +54,7 @@ export function Why({ session, select }) {
     <h3>${t("why.effects")}</h3>
     ${effects.length ? effects.map(([key, list, state]) => html`<div key=${key}><p class="muted small">${t(key)}</p><ul class="marked">${list.map((one) => html`<li><${Glyph} state=${state} /><span><${Text} text=${one} /></span></li>`)}</ul></div>`) : html`<p>${t("why.noEffects")}</p>`}
     <h3>${t("why.next")}</h3>
-    <${Next} task=${task} failure=${failure} result=${result} />
+    <${Next} session=${session} failure=${failure} result=${result} />
     ${failure.root_causes?.length || failure.violations?.length ? html`<details><summary>${t("why.details")}</summary>
       <ul>${[...(failure.root_causes ?? []), ...(failure.violations ?? [])].map((one) => html`<li><${Text} text=${one} /></li>`)}</ul></details>` : null}
   </section>`;
@@ -86,19 +89,30 @@ function rungsOf(step) {
   return rungs;
 }
 
-/** What the service knows to be possible now; how, as a command, until somebody does it. */
-function Next({ task, failure, result }) {
+/** What the service knows to be possible now. */
+function Next({ session, failure, result }) {
+  const { task } = session;
+  const [begin, setBegin] = useState(null);
+  const off = offOf(session);
   const words = failure.advice ?? [];
   const actions = (result?.failure?.next ?? []).filter((one) => one.action !== "advice");
-  const commands = actions.map((one) => [one, commandOf(task, one)]).filter(([, command]) => command);
+  const known = actions.filter((one) => beginOf(one)).slice(0, 3);
   return html`${words.length ? html`<ul>${words.map((one) => html`<li><${Text} text=${one} /></li>`)}</ul>` : null}
-    ${commands.slice(0, 3).map(([one, command]) => html`<div key=${one.action} class="command"><p>${t(`next.${one.action}`)}</p><p class="code"><code>${command}</code><${Copy} value=${command} /></p></div>`)}
-    ${!words.length && !commands.length ? html`<p class="muted">${t("why.nothing")}</p>` : null}`;
+    ${session.readOnly
+      ? known.map((one) => html`<div key=${one.action} class="command"><p>${t(`next.${one.action}`)}</p><p class="code"><code>${commandOf(task, one)}</code><${Copy} value=${commandOf(task, one)} /></p></div>`)
+      : known.length ? html`<p class="buttons">${known.map((one, index) => html`<${Act} key=${one.action} kind=${index ? "" : "primary"} off=${off} why=${off} act=${() => setBegin(beginOf(one))}>${t(`next.${one.action}.do`)}<//>`)}</p>` : null}
+    ${begin ? html`<${ForkDialog} session=${session} begin=${begin} close=${() => setBegin(null)} />` : null}
+    ${!words.length && !known.length ? html`<p class="muted">${t("why.nothing")}</p>` : null}`;
+}
+
+/** What a fork begins with, of what can be done. */
+function beginOf({ action, text, values }) {
+  return { fork: {}, retry: { retry: values?.steps ?? [] }, raise_limit: { limit: values?.limit }, answer: { ask: text } }[action];
 }
 
 function commandOf(task, { action, values }) {
-  if (action === "fork") return `replan tasks fork ${task.id}`;
-  if (action === "retry") return `replan tasks retry ${task.id} ${(values?.steps ?? [])[0] ?? ""}`.trim();
+  if (action === "fork" || action === "raise_limit") return `replan tasks fork ${task.id}`;
+  if (action === "retry") return `replan tasks fork ${task.id} --retry ${(values?.steps ?? [])[0] ?? ""}`.trim();
   if (action === "answer") return `replan tasks fork ${task.id} --hint "…"`;
   return "";
 }

@@ -19,14 +19,15 @@ const said = { clock: 0 };
 /** Milliseconds that the service's clock is before the browser's, by the answers so far; to about a second. */
 export const clockOffset = () => said.clock;
 
-export async function call(path, { method = "GET", body, headers = {}, signal, accept = "application/json" } = {}) {
+/** `text`: the body as it is to be sent, where it is not what the browser would write. */
+export async function call(path, { method = "GET", body, text = JSON.stringify(body), headers = {}, signal, accept = "application/json" } = {}) {
   const address = path.startsWith("/page/") ? path : path.startsWith(ROOT) ? path : ROOT + path;
   const response = await fetch(address, {
     method,
     signal,
     credentials: "same-origin",
     headers: { ...OWN, Accept: accept, ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
-    body: body === undefined ? undefined : JSON.stringify(body),
+    body: text,
   });
   const date = Date.parse(response.headers.get("date") ?? "");
   if (date) said.clock = date - Date.now();

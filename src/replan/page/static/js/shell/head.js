@@ -15,7 +15,7 @@ export function doneOf(task) {
   return count("done") + count("reused");
 }
 
-export function Head({ task, view, change, narrow, diff }) {
+export function Head({ task, view, change, narrow, diff, acts = null }) {
   const said = sentenceOf(task);
   const total = stepsOf(task).length;
   const time = (task.ended || view.now) - (task.started || task.created || view.now);
@@ -27,7 +27,7 @@ export function Head({ task, view, change, narrow, diff }) {
     task.round > 1 ? t("head.round", { round: task.round }) : null,
   ].filter(Boolean);
   return html`<header class="head">
-    <h1 title=${task.description}><${Text} text=${firstLine(task.description) || task.id} /></h1>
+    <div class="head-line"><h1 title=${task.description}><${Text} text=${firstLine(task.description) || task.id} /></h1>${acts}</div>
     <p class="status"><span class=${`badge s-${stateOfTask(task.status)}`}><${Glyph} state=${stateOfTask(task.status)} />${t(`status.${task.status}`)}</span>
       <span class="sentence">${t(said.key, said.values)}</span></p>
     <p class="muted num facts-line">${parts.join(" · ")} ${narrow ? null : budgetOf(task, view.now).slice(0, 3).map((one) => html`<progress key=${one.name} max="1" value=${Math.min(1, one.used / one.most)}

@@ -2,6 +2,7 @@
 import { copyText, html, useState } from "replan/shell/dom";
 import { bytes, t } from "replan/i18n";
 import { json } from "replan/shell/api";
+import { mixedParts } from "replan/shell/scripts";
 
 const LONG = 300;
 const MANY = 50;
@@ -10,14 +11,21 @@ const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200
 const ALL_UNSEEN = new RegExp(UNSEEN.source, "u");
 
 export function Text({ text }) {
-  if (!ALL_UNSEEN.test(text)) return text;
+  if (!ALL_UNSEEN.test(text)) return seen(text);
   const parts = [];
   let at = 0;
   for (const found of text.matchAll(UNSEEN)) {
-    parts.push(text.slice(at, found.index), html`<mark class="unseen">U+${found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}</mark>`);
+    parts.push(seen(text.slice(at, found.index)), html`<mark class="unseen">U+${found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}</mark>`);
     at = found.index + found[0].length;
   }
-  return [...parts, text.slice(at)];
+  return [...parts, seen(text.slice(at))];
+}
+
+/** Addresses that mix the letters of several scripts are marked: they may look like others. */
+function seen(text) {
+  const parts = mixedParts(text);
+  if (parts.length === 1 && !parts[0][1]) return text;
+  return parts.map(([part, mixed]) => (mixed ? html`<u class="mixed" title=${t("value.mixed")}>${part}<span class="sr"> (${t("value.mixed")})</span></u>` : part));
 }
 
 function Long({ text }) {
