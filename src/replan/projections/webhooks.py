@@ -32,7 +32,7 @@ PREFIX = "webhook."
 """Of the name that a cursor is kept under."""
 _BESIDE = 4
 """Tasks that an endpoint is told of at a time."""
-_MOST_SENT = 20_000
+_MOST_SENT = _MOST_KNOWN = 20_000
 _OF_THE_ENDPOINT = frozenset({401, 402, 403, 404, 405, 407, 408, 410, 421, 425, 426, 429, 451, 511})
 """Answers that say nothing of what stands in the message; so do all from 500 on."""
 log = logging.getLogger("replan.webhooks")
@@ -101,12 +101,15 @@ class Webhook:
         self._well = float("-inf")
         """When it has taken something last."""
         self._down = False
+        self._waits: dict[str, tuple[int, tuple[str, ...]]] = {}
+        """By which event of each task it was told last what that waits for."""
 
     async def deliver(self, records: Sequence[Record]) -> None:
         tasks: dict[str, list[Waiting]] = {}
         for record in records:
             notice = notice_of(record.event)
-            if notice is not None and notice.kind in self._events:
+            news = self._is_news(record, notice)
+            if notice is not None and news and notice.kind in self._events:
                 tasks.setdefault(record.task_id, []).append(Waiting(record, notice))
         if not tasks:
             return
@@ -117,6 +120,24 @@ class Webhook:
             for each in told:
                 self._sent.pop(each.place, None)
                 self._unfit.pop(each.place, None)
+
+    def _is_news(self, record: Record, notice: Notice | None) -> bool:
+        """False of a task that waits as it did before: it had looked at something else meanwhile, or another process has it."""
+        task_id = record.task_id
+        if notice is None:
+            if record.event.signal:  # a person has said something
+                self._waits.pop(task_id, None)
+            return True
+        before = self._waits.pop(task_id, None)
+        if notice.kind == "ended":
+            return True
+        if before is not None and before[1] == notice.waits_on and before[0] < record.seq:
+            self._waits[task_id] = before
+            return False
+        self._waits[task_id] = record.seq, notice.waits_on
+        while len(self._waits) > _MOST_KNOWN:
+            del self._waits[next(iter(self._waits))]
+        return True
 
     async def _send_all(self, client: httpx2.AsyncClient, tasks: dict[str, list[Waiting]]) -> NotTaken | None:
         """What was in the way, if anything. Once the endpoint is down no other task is tried."""

@@ -19,6 +19,8 @@ class Notice(NamedTuple):
 
     kind: Kind
     data: JsonObject
+    waits_on: tuple[str, ...] = ()
+    """Of one that waits: what for, so that two of which neither says anything new are alike."""
 
     def message(self, record: e.Record, *, tenant: str, description: str) -> JsonObject:
         """As it is sent: `{type, timestamp, data}`."""
@@ -66,7 +68,12 @@ def _waiting(event: e.TaskWaiting) -> Notice | None:
             said[name] = list(ids[:_MOST_IDS])
             if len(ids) > _MOST_IDS:
                 said[f"more_{name}"] = len(ids) - _MOST_IDS
-    return Notice("waiting", said)
+    return Notice("waiting", said, _waits_on(event))
+
+
+def _waits_on(event: e.TaskWaiting) -> tuple[str, ...]:
+    kinds = [kind for kind in event.waits_for if kind != "time"]
+    return (*kinds, *event.approvals, *event.questions, *event.callbacks, *event.secrets)
 
 
 def _ended(status: str, said: JsonObject) -> Notice:
