@@ -104,6 +104,10 @@ toolbench: $(VENV)/.dev  ## Measure what calls of tools cost, by source, and wha
 planbench: $(VENV)/.bench  ## Measure what plans cost that say more, beside what they cost before and beside agents
 	$(BIN)/python -m bench.plans
 
+.PHONY: pagebench
+pagebench: $(VENV)/.dev  ## Measure the page in a real Chromium: first paint, frames under load, memory, layout
+	$(BIN)/python -m bench.page
+
 .PHONY: chaos takeover durability failover
 failover: $(VENV)/.dev  ## Kill and freeze endpoints under load, and have Consul flap
 	$(BIN)/python -m bench.failover

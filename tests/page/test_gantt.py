@@ -90,6 +90,38 @@ def test_a_night_in_which_nothing_ran_is_a_notch(modules: Any) -> None:
     assert "waiting" in bars(pane, "mail")
 
 
+def test_an_hour_in_the_queue_is_a_notch_too(modules: Any) -> None:
+    log = Log()
+    log.say("task_submitted", description="one", metadata={}, context={}, policy={}, tools=[], settings={})
+    log.now += 3600
+    log.say("task_started", driver="made up", version="0")
+    plan = {
+        "steps": [{"step_id": "a", "name": "a", "tool": "t", "parameters": {}, "dependencies": []}],
+        "reasoning": "",
+    }
+    log.say("plan_generated", plan=plan, task_type="", corrections=0, notes=[])
+    log.say("step_started", step_id="a")
+    log.say("call_started", call_key="k", step_id="a", attempt=1, tool_id="t", effect="reads", parameters={})
+    log.now += 2
+    log.say(
+        "call_completed",
+        call_key="k",
+        step_id="a",
+        attempt=1,
+        tool_id="t",
+        output=1,
+        reused=False,
+        duration_secs=2,
+    )
+    log.say("step_completed", step_id="a", metadata={}, failed_items=[])
+    log.say("task_completed", final_output=1)
+    axis, folds = gantt(modules, log.events).run(
+        "return [pane.mounted.axis.length, pane.mounted.axis.folds.length]"
+    )
+    assert folds == 1
+    assert axis < 10_000
+
+
 def test_moments_and_pixels_are_the_same_there_and_back(modules: Any) -> None:
     worst, backwards = gantt(modules, changed_log(ends=True)).run(
         """

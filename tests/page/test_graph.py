@@ -326,6 +326,27 @@ def test_the_minimap_is_there_from_20_cards_on_and_goes_where_it_is_pressed(modu
     assert seen[0] < seen[2] <= seen[1] + 300
 
 
+def test_the_minimap_has_the_colours_of_the_theme(modules: Any) -> None:
+    pane = Pane(modules, log_of(60))
+    colours = """
+      const map = pane.element.querySelector(".graph-map");
+      const seen = new Set();
+      const { data } = map.getContext("2d").getImageData(0, 0, map.width, map.height);
+      for (let i = 0; i < data.length; i += 4) if (data[i + 3] === 255) seen.add([...data.slice(i, i + 3)].join());
+      return [...seen];
+    """
+    light = "26,110,54"  # what is done
+    assert light in pane.run(colours)
+    modules.emulate_media(color_scheme="dark")
+    pane.after("")
+    try:
+        dark = pane.run(colours)
+    finally:
+        modules.emulate_media(color_scheme="light")
+    assert light not in dark
+    assert "111,207,139" in dark
+
+
 def test_tidied_the_cards_go_to_where_a_new_layout_has_them(modules: Any) -> None:
     events = changed_log()
     pane = Pane(modules, events)

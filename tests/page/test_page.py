@@ -271,6 +271,7 @@ def test_on_a_narrow_screen_why_it_ended_comes_first_and_nothing_runs_out_of_it(
 VIEWS = (
     "list",
     "",
+    "?pane=graph",
     "?pane=time",
     "?pane=steps",
     "?pane=log",

@@ -231,6 +231,14 @@ export function mountGraph(element, tell) {
     else all();
   });
   watch.observe(element);
+  // The map is painted, not styled: it has to be told of other colours.
+  const recolour = () => {
+    map.themed();
+    all();
+  };
+  const theme = new MutationObserver(recolour);
+  theme.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour, { signal });
 
   return {
     draw(task, marked, view) {
@@ -240,7 +248,6 @@ export function mountGraph(element, tell) {
         moved = false;
       }
       const before = state.view;
-      if (before.theme !== view.theme) map.themed();
       if (before.language !== view.language) dom.relabel();
       const key = lookKey(view);
       if (key !== state.look) state.full = true;
@@ -267,6 +274,7 @@ export function mountGraph(element, tell) {
       gone = true;
       cancelAnimationFrame(asked);
       watch.disconnect();
+      theme.disconnect();
       listening.abort();
       forget();
       camera.destroy();

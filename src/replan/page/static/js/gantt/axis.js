@@ -31,14 +31,14 @@ export function busyTimes(task, now) {
   return { busy: joined, usual: median(lengths) ?? 0 };
 }
 
-/** The long times between, up to `until`. */
-export function foldsOf({ busy, usual }, until) {
+/** The long times between, from `from` (in a queue, say) to `until`. */
+export function foldsOf({ busy, usual }, from, until) {
   const folds = [];
   const most = Math.max(LEAST_FOLD, usual * FOLD);
   const margin = Math.min(usual, most / 10);
-  for (let i = 0; i < busy.length; i++) {
-    const start = busy[i][1];
-    const end = i + 1 < busy.length ? busy[i + 1][0] : until;
+  for (let i = 0; i <= busy.length; i++) {
+    const start = i > 0 ? busy[i - 1][1] : from;
+    const end = i < busy.length ? busy[i][0] : until;
     if (end - start > most) folds.push({ start: start + margin, end: end - margin });
   }
   return folds;
@@ -61,7 +61,7 @@ export class Axis {
   update(task, now, expected = 0) {
     this.start = task.created || task.started || firstStart(task) || now;
     const until = task.ended || now;
-    this.folds = foldsOf(busyTimes(task, now), until);
+    this.folds = foldsOf(busyTimes(task, now), this.start, until);
     const folded = this.folds.reduce((sum, fold) => sum + fold.end - fold.start, 0);
     this.notch = (Math.max(1, until - this.start - folded) * NOTCH) / (1 - NOTCH * Math.min(10, this.folds.length));
     const used = Math.max(1, this.plain(until));
