@@ -10,7 +10,9 @@ import { Overview } from "replan/panel/overview";
 import { StepPanel } from "replan/panel/step";
 import { openOf, Waits } from "replan/panel/waits";
 import { Why } from "replan/panel/why";
+import { sentenceOf } from "replan/sentence";
 import { Frames } from "replan/shell/frames";
+import { Glyph } from "replan/shell/glyph";
 import { Head, Versions } from "replan/shell/head";
 import { stepKeys } from "replan/shell/keys";
 import { Log } from "replan/shell/log";
@@ -142,12 +144,21 @@ function Pane({ pane, session, frames, view, narrow, select, panel }) {
 function Panel({ session, view, select }) {
   const { task } = session;
   const step = view.selected ? task.steps.get(view.selected) : null;
-  return html`${session.state.kind === "loading" ? null : html`<${Waits} session=${session} select=${select} />`}
+  const waits = openOf(task).length > 0 || (task.halt && (task.halt.until_resumed || task.pause));
+  // Something else was chosen: what waits is one line then, and what was written in its form stays.
+  const aside = Boolean(waits && (view.event || (step && !step.asks.size)));
+  return html`${aside ? html`<${Banner} task=${task} />` : null}
+    ${session.state.kind === "loading" ? null : html`<div class="waits" hidden=${aside}><${Waits} session=${session} select=${select} /></div>`}
     ${step ? html`<${StepPanel} session=${session} step=${step} view=${view} change=${change} select=${select} />` : null}
     ${view.diff && !view.event ? html`<${Changes} task=${task} view=${view} select=${select} only=${view.selected} />` : null}
     ${view.event && !step ? html`<${EventPanel} session=${session} seq=${view.event} change=${change} />` : null}
     ${ENDED.has(task.status) ? html`<${Why} session=${session} select=${select} />` : null}
     ${step || view.event ? null : html`<${Overview} key=${task.ended ? "after" : "before"} session=${session} view=${view} select=${select} change=${change} />`}`;
+}
+
+function Banner({ task }) {
+  const said = sentenceOf(task);
+  return html`<button class="banner s-waiting" onClick=${() => change({ step: "", event: "", tab: "" })}><${Glyph} state="waiting" />${t(said.key, said.values)}</button>`;
 }
 
 /** How it stands with the connection, in words. */

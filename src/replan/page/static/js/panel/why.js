@@ -83,7 +83,7 @@ function rungsOf(step) {
       error: one.error?.message ?? "", how: rungOf(one, earlier), by: earlier?.done ? earlier.decidedBy : null, refused: one.violations?.join("; ") ?? "",
     };
     const last = rungs.at(-1);
-    if (last && last.tool === rung.tool && last.error === rung.error && last.state === rung.state) last.times += 1;
+    if (last && last.tool === rung.tool && last.error === rung.error && last.state === rung.state) Object.assign(last, { times: last.times + 1, how: rung.how, by: rung.by });
     else rungs.push(rung);
   }
   return rungs;

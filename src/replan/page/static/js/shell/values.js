@@ -69,7 +69,7 @@ function Branch({ rows, depth, list }) {
   if (depth > 0 && !open) return html`<button class="link small" aria-expanded="false" onClick=${() => setOpen(true)}>${head}</button>`;
   return html`<div class="v-branch">
     ${depth > 0 ? html`<button class="link small" aria-expanded="true" onClick=${() => setOpen(false)}>${head}</button>` : null}
-    <dl class="v-rows">${rows.slice(0, most).map(([name, one]) => html`<div key=${name}><dt><${Text} text=${name} /></dt><dd><${Value} value=${one} depth=${depth + 1} /></dd></div>`)}</dl>
+    <dl class=${list ? "v-rows v-list" : "v-rows"}>${rows.slice(0, most).map(([name, one]) => html`<div key=${name}><dt><${Text} text=${name} /></dt><dd><${Value} value=${one} depth=${depth + 1} /></dd></div>`)}</dl>
     ${rows.length > most ? html`<button class="link small" onClick=${() => setMost(most * 4)}>${t("value.rest", { count: rows.length - most })}</button>` : null}
   </div>`;
 }
