@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from replan.core.masked import holds_lost, holds_masked
 from replan.core.references.braces import replaced
-from replan.core.references.evaluate import is_empty, said
+from replan.core.references.evaluate import OfASecret, is_empty, said
 from replan.core.references.loose import as_meant
 from replan.core.references.meter import Meter
 from replan.core.references.paths import Missing, PathError, check_path, select
@@ -170,11 +171,24 @@ def holds(text: str, scope: dict[str, Any]) -> bool:
     return bool(said(found, meter)) and not is_empty(found, meter)
 
 
+def check_tells_nothing(text: str, shown: dict[str, Any]) -> None:
+    """`OfASecret` if the condition compares, counts or computes with what is masked in `shown`: its answer would tell of it."""
+    try:
+        holds(text, shown)
+    except OfASecret:
+        raise
+    except PathError:
+        return  # which is told of the values as they are
+
+
 def _worked_out(computed: Expression, scope: dict[str, Any], meter: Meter) -> Any:
     from replan.core.references.expressions.work import work_out
 
     def given(at: int) -> Any:
-        return _given(computed.references[at], scope, meter)
+        found = _given(computed.references[at], scope, meter)
+        if holds_masked(found) and not holds_lost(found):
+            raise OfASecret
+        return found
 
     if computed.tree is None:
         raise PathError(computed.problem)

@@ -15,7 +15,7 @@ from typing import Any
 
 from jmespath import exceptions, functions
 
-from replan.core.masked import holds_lost
+from replan.core.masked import Masked, holds_lost, holds_masked
 from replan.core.references.kept import KeptBytes
 from replan.core.references.meter import Meter, Missing, PathError, plain_value
 from replan.core.words import beginning, kind_of
@@ -35,8 +35,21 @@ _OF_ANYTHING = frozenset({"not_null", "to_array"})
 _OF_WHAT_IS_WITHIN = frozenset({"contains", "join", "max", "min", "sort", "to_string"})
 
 
+_MAKES_SECRETS = (
+    frozenset({"join", "keys", "map", "merge", "reverse", "to_string", "type", "values"}) | _OF_ANYTHING
+)
+"""What these give of a secret holds all of it, or nothing: it can be told, and is as secret. Others give away a part."""
+
+
 class NotComparable(PathError):
     """Two values that no order holds between."""
+
+
+class OfASecret(PathError):
+    """What is seen masked would be compared, counted or measured: the answer would give it away, letter by letter."""
+
+    def __init__(self) -> None:
+        super().__init__("it compares or counts a secret: give a secret to a parameter as it is")
 
 
 class _Expression:
@@ -49,7 +62,7 @@ class _Expression:
 
     def visit(self, node: Any, data: Any) -> Any:
         found = _Evaluator(self._meter, lenient=True).walk(node, data)
-        return _known(found, self._meter) if self._compared else found
+        return _open(found, self._meter) if self._compared else found
 
 
 def evaluate(tree: Any, data: Any, meter: Meter) -> Any:
@@ -248,8 +261,8 @@ class _Evaluator:
             same = all(said(one, self._meter) is None for one in asked)
             return same if name == "eq" else not same
         sign = _SIGNS[name]
-        left = _known(self._needed(left_node, data, sign), self._meter)
-        right = _known(self._needed(right_node, data, sign), self._meter)
+        left = _open(self._needed(left_node, data, sign), self._meter)
+        right = _open(self._needed(right_node, data, sign), self._meter)
         if name in ("eq", "ne"):
             return self._same(left, right) is (name == "eq")
         if (left is None or right is None) and self._lenient:
@@ -299,6 +312,8 @@ class _Evaluator:
                 raise PathError(f"{name}() needs a value, and there is {kind_of(value)}")
             if name not in _OF_ANYTHING and (isinstance(value, str) or name in _OF_WHAT_IS_WITHIN):
                 _known(value, self._meter)
+            if name not in _MAKES_SECRETS:
+                _check_open(name, value)
             types = signature[min(at, len(signature) - 1)].get("types") or ()
             if isinstance(value, str) and (_WANTS_MORE & {kind.split("-")[0] for kind in types}):
                 value = self._meter.opened(value)
@@ -348,6 +363,25 @@ def _known(value: Any, meter: Meter) -> Any:
             "it is computed of a secret, which no log keeps, and the process that knew it is another one or has ended"
         )
     return value
+
+
+def _open(value: Any, meter: Meter) -> Any:
+    """The value, which is compared: `OfASecret` for one that is seen masked, also by who knows what it stands for."""
+    if isinstance(_known(value, meter), str | list | dict) and holds_masked(value):
+        raise OfASecret
+    return value
+
+
+def _check_open(name: str, value: Any) -> None:
+    """The same of what a function is given that tells something of it: of a list how many there are is no secret."""
+    within = name not in (
+        "length",
+        "max_by",
+        "min_by",
+        "sort_by",
+    )  # what `&…` gives of the items is looked at by itself
+    if isinstance(value, Masked) or (within and holds_masked(value)):
+        raise OfASecret
 
 
 def _is_number(value: Any) -> bool:

@@ -58,6 +58,8 @@ async def _asked(run: Run, talk: RoleTalk, request: ToolCall) -> Any:
     schema: JsonObject | None = given.get("schema")
     if schema is not None and (problem := schema_fault(schema)):
         raise ToolCallError(f"schema: {problem}", kind="parameter")
+    if schema is not None and run.secrets.masked(schema) is not schema:
+        raise ToolCallError("schema: there is a secret in it, which no model is shown", kind="parameter")
     material = given.get("input")
     text = await beside(_as_text, material) if weight(material, AT_ONCE) > AT_ONCE else _as_text(material)
     if text is not None and (problem := too_large(text) or _no_text(text)):

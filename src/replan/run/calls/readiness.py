@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from replan.core.events import StepSkipped
-from replan.core.references.conditions import holds, roots, steps_in_condition
+from replan.core.references.conditions import check_tells_nothing, holds, roots, steps_in_condition
 from replan.core.references.meter import opened
 from replan.core.references.paths import PathError
 from replan.core.references.refs import RESULT, listed, references
@@ -29,7 +29,7 @@ def skip_of(step: StepState, state: State, loaded: Loaded) -> StepSkipped | None
     if when is None:
         return skipped_input(step, state)
     try:
-        if holds(when, _condition_scope(step.step, state, loaded)):
+        if holds(when, _open(when, _condition_scope(step.step, state, loaded), state)):
             return skipped_input(step, state)
     except PathError as error:
         if need := _left_out(step.step, state):
@@ -95,7 +95,15 @@ def _condition_scope(step: Step, state: State, loaded: Loaded) -> dict[str, Any]
         task, _, what = name.partition(".")
         if task not in state.steps and task not in state.earlier:
             _put(scope.setdefault(task, {}), what, loaded.output_of(state.previous[name]))
-    return {name: reveal_known(value) for name, value in scope.items()} if state.hides else scope
+    return scope
+
+
+def _open(when: str, scope: dict[str, Any], state: State) -> dict[str, Any]:
+    """The scope with what it masks as it is; `OfASecret` if the condition would tell of that."""
+    if not state.hides:
+        return scope
+    check_tells_nothing(when, {**scope, "metadata": state.secrets.masked(scope["metadata"])})
+    return {name: reveal_known(value) for name, value in scope.items()}
 
 
 def _put(task: dict[str, Any], what: str, value: Any) -> None:

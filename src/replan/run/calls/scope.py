@@ -11,6 +11,7 @@ from replan.core.data.pieces import AT_ONCE, MANY, weight
 from replan.core.plan.index import references_of
 from replan.core.references.conditions import roots
 from replan.core.references.derived import derived
+from replan.core.references.evaluate import OfASecret
 from replan.core.references.paths import PathError, select, static_steps
 from replan.core.references.refs import PARAMETERS, Reference
 from replan.core.secrets import holds_lost, reveal_known
@@ -39,20 +40,25 @@ class Scope:
         real = reveal_known(found)
         if holds_lost(real):
             _check_known(ref, real)
+        made = bool(ref.path) and static_steps(ref.path) is None
+        if not (ref.computed or made):
+            return real, where
+        seen = self._state.secrets.masked(found) if ref.head in _HELD_OPEN else found
         if ref.computed:
-            _check_open(ref, self._state.secrets.masked(found) if ref.head == "metadata" else found, real)
-        if ref.path and static_steps(ref.path) is None:
-            self._learn_made(ref, found, real)
+            _check_open(ref, seen, real)
+        if made and seen is not real:
+            self._learn_made(ref, seen, real)
         return real, where
 
-    def _learn_made(self, ref: Reference, found: Any, real: Any) -> None:
+    def _learn_made(self, ref: Reference, seen: Any, real: Any) -> None:
         """What is computed from a secret is one."""
         known = self._state.secrets
-        seen = known.masked(found) if ref.head == "metadata" else found
-        if seen is not real:
+        try:
             for text in derived(ref.path, seen, real):
                 if known.hide(text) == text:  # one in which a secret stands as it is is hidden already
                     known.add(text)
+        except OfASecret as error:
+            raise UnresolvedReference(ref.raw, where="this task", why=error.why) from None
 
     def _may_be_masked(self, ref: Reference) -> bool:
         step = self._state.named(ref.head)
@@ -134,6 +140,8 @@ def _check_open(ref: Reference, shown: Any, real: Any) -> None:
         )
 
 
+_HELD_OPEN = frozenset({"metadata", "item"})
+"""What is at hand as it is, not as it may be seen."""
 _LOST = (
     "what it refers to held a secret, which no log keeps, and the process that knew it is another one or has ended: "
     "get it anew in a step of its own"
