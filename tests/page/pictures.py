@@ -146,7 +146,7 @@ def drawn(found: Served, page: Any, folder: Path) -> None:
     page.get_by_label("Colours").select_option("dark")
     page.goto(f"{found.url}/#/task/{task_id}?step=rates")
     page.wait_for_timeout(800)
-    page.screenshot(path=folder / "page_step_dark.png")
+    page.screenshot(path=folder / "page_step.png")
     found.do(found.replan.cancel(task_id))
 
 

@@ -198,6 +198,27 @@ def test_a_stream_that_is_cut_goes_on_without_a_gap(tmp_path: Path, open_page: O
         until(page, f"document.querySelector('.log-bar').innerText.includes('{len(records)} events')")
 
 
+def test_pages_behind_others_hold_no_stream_so_that_a_seventh_loads(tmp_path: Path, open_page: Opens) -> None:
+    gate = Gate()
+    with served(tmp_path, tools=tools(gate), model=model()) as found:
+        task_id = found.do(found.replan.submit("Close the month", plan=GOES, evaluation="steps"))
+        url = f"{found.url}/#/task/{task_id}"
+        first = open_page()
+        behind = [first, *(first.context.new_page() for _ in range(5))]
+        for page in behind:
+            page.add_init_script("Object.defineProperty(document, 'hidden', { get: () => !window.seen })")
+            page.goto(url)
+            page.wait_for_selector(".link-state.l-asleep")
+        seventh = first.context.new_page()
+        seventh.goto(url)
+        seventh.wait_for_selector(".link-state.l-live")
+        first.evaluate("window.seen = true; document.dispatchEvent(new Event('visibilitychange'))")
+        first.wait_for_selector(".link-state.l-live")
+        found.do(gate.let_go())
+        for page in (first, seventh):
+            page.wait_for_selector(".link-state.l-ended")
+
+
 def test_a_person_signs_in_by_a_key_and_is_told_when_it_is_over(tmp_path: Path, open_page: Opens) -> None:
     from replan.server.auth.keys import create_key
 

@@ -121,6 +121,7 @@ export class Session {
       await this.catchUp(abort.signal);
       this.tries = 0;
       while (!this.over()) {
+        if (document.hidden) return this.sleep(); // opened behind another page: it has time until it is seen
         this.set("live");
         await this.stream(abort);
         await this.catchUp(abort.signal);
