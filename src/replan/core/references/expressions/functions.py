@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from replan.core.references.expressions.values import (
     DECIMAL,
+    EXACT,
     Span,
     between,
-    exactly,
     kind,
     number_of,
     said,
@@ -105,7 +105,7 @@ def _quantized(value: Decimal, places: Decimal, how: str) -> Decimal:
             f"it is rounded to {-_MOST_PLACES} to {_MOST_PLACES} places, and not to {said(places)}"
         )
     try:
-        return value.quantize(Decimal(1).scaleb(-int(places)), how, DECIMAL)
+        return value.quantize(Decimal(1).scaleb(-int(places)), how, EXACT)
     except DecimalException:
         raise PathError(f"{said(value)} has too many digits for {said(places)} places") from None
 
@@ -127,8 +127,8 @@ def _sum(meter: Meter, values: list[Any]) -> Decimal:
     meter.step(len(values))
     total = Decimal(0)
     for one in _numbers("sum", [values]):
-        total = exactly("add", total, one)
-    return total
+        total = EXACT.add(total, one)
+    return DECIMAL.plus(total)
 
 
 def _average(meter: Meter, values: list[Any]) -> Decimal:
@@ -163,14 +163,22 @@ def _as_text(meter: Meter, value: Any, places: Decimal | None = None) -> str:
     if places is not None:
         if not isinstance(value, Decimal):
             raise PathError(f"places are those of a number, and this is {kind(value)}")
-        return format(_quantized(value, places, ROUND_HALF_UP), "f")
-    found = said(value)
+        rounded = _quantized(value, places, ROUND_HALF_UP)
+        return format(rounded if rounded else rounded.copy_abs(), "f")
+    found = said(_there(value))
     meter.make(len(found))
     return found
 
 
+def _there(value: Any) -> Any:
+    """The value, if there is one: `null` is no word that anybody is written to with."""
+    if value is None:
+        raise PathError("there is no value that a text could be made of, but null")
+    return value
+
+
 def _joined(meter: Meter, items: list[Any], between_them: str = ", ") -> str:
-    parts = [said(taken(one)) for one in items]
+    parts = [said(taken(_there(one))) for one in items]
     meter.step(len(parts))
     meter.make(sum(map(len, parts)) + len(between_them) * len(parts))
     return between_them.join(parts)

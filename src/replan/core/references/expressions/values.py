@@ -1,6 +1,7 @@
 """What may be computed with what: decimal numbers, texts, dates and spans of time.
 
-Numbers are decimal with 34 digits, as IEEE 754's decimal128: `0.1 + 0.2` is `0.3`, and money comes out as it is counted.
+Numbers are decimal with 34 digits, as IEEE 754's decimal128: `0.1 + 0.2` is `0.3`, and money comes out as it is counted. What is
+computed is rounded to 34 digits, halves to the even one; what somebody has written with more is refused, and never rounded.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ import datetime as dt
 import operator
 import re
 from collections.abc import Callable, Mapping
-from decimal import ROUND_HALF_UP, Context, Decimal, DecimalException, Inexact, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, DecimalException
 from typing import Any
 
 from replan.core.references.meter import PathError
 from replan.core.words import beginning, kind_of
 
-DECIMAL = Context(prec=34, rounding=ROUND_HALF_UP, Emax=6144, Emin=-6143)
+DECIMAL = Context(prec=34, rounding=ROUND_HALF_EVEN, Emax=6144, Emin=-6143)
+EXACT = Context(prec=16_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""Digits for whatever numbers there are, before all is rounded once."""
 _MOST_EXPONENT = 400
 _SHOWN = 40
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
-_EXACT = {"+": "add", "-": "subtract", "*": "multiply"}
+_COMPUTES = {"+": DECIMAL.add, "-": DECIMAL.subtract, "*": DECIMAL.multiply, "/": DECIMAL.divide}
 Span = dt.timedelta
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -41,17 +44,9 @@ def number_of(text: str) -> Decimal:
     if not _NUMBER.fullmatch(text):
         raise PathError(f"{beginning(text, _SHOWN)!r} is no number that can be computed with")
     found = Decimal(text)
-    return exactly("plus", found)
-
-
-def exactly(what: str, *values: Decimal) -> Decimal:
-    """`add`, `subtract`, `multiply` or `plus` of decimal numbers, if no digit is lost."""
-    with localcontext(DECIMAL) as context:
-        context.clear_flags()
-        found: Decimal = getattr(context, what)(*values)
-        if context.flags[Inexact]:
-            raise PathError(f"a number has more than {DECIMAL.prec} digits")
-        return found
+    if DECIMAL.plus(found) != found:
+        raise PathError(f"a number has more than {DECIMAL.prec} digits")
+    return found
 
 
 def given(value: Any) -> Any:
@@ -134,7 +129,7 @@ def _computed(sign: str, left: Decimal, right: Decimal) -> Decimal:
         ):  # the sign of the divisor, so that a day of the week is one before the week began, too
             found = DECIMAL.remainder(left, right)
             return DECIMAL.add(found, right) if found and (found < 0) != (right < 0) else found
-        return DECIMAL.divide(left, right) if sign == "/" else exactly(_EXACT[sign], left, right)
+        return _COMPUTES[sign](left, right)
     except DecimalException:
         raise PathError(f"{said(left)} {sign} {said(right)} has too many digits") from None
 
