@@ -1,4 +1,4 @@
-"""A real Chromium for the tests of the page: one a session, a context a test. Where there is none, these tests are skipped, and say so."""
+"""A real Chromium for the tests of the page: one a module, a context a test. Where there is none, these tests are skipped, and say so."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def _missing() -> str:
     return ""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium, for all tests of this process."""
+    """Chromium, for all tests of a module. The driver holds the thread's event loop: no asynchronous test may run beside it."""
     if why := _missing():
         pytest.skip(why)
     from playwright.sync_api import sync_playwright

@@ -2,7 +2,7 @@
 import { useId } from "preact/hooks";
 import { html, useEffect, useRef } from "replan/shell/dom";
 import { t } from "replan/i18n";
-import { Act, byKeys, Wrong } from "replan/forms/sending";
+import { Act, byKeys, meant, Wrong } from "replan/forms/sending";
 
 /** The keys of the page are not heard in it, and the focus goes back to where it was. */
 export function Window({ label, close, wide = false, children }) {
@@ -27,8 +27,7 @@ export function Window({ label, close, wide = false, children }) {
 export function Dialog({ title, close, send, state = {}, sendWord, danger = false, off = false, why, children }) {
   const id = useId();
   const submit = (event) => {
-    event.preventDefault();
-    if (!off && !state.sending) send(event);
+    if (meant(event) && !off && !state.sending) send(event);
   };
   return html`<${Window} label=${id} close=${close}>
     <form onSubmit=${submit} onKeyDown=${byKeys}>

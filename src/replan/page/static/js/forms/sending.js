@@ -43,7 +43,7 @@ export function Act({ off, why, act, kind = "", type = "button", children }) {
     if (off) event.preventDefault();
     else act?.(event);
   };
-  return html`<button type=${type} class=${kind} aria-disabled=${off ? "true" : undefined} title=${off && why ? why : undefined} onClick=${click}>${children}</button>`;
+  return html`<button type=${type} data-send=${type === "submit" ? "" : undefined} class=${kind} aria-disabled=${off ? "true" : undefined} title=${off && why ? why : undefined} onClick=${click}>${children}</button>`;
 }
 
 /** What the service says went wrong, with each place and rule that it names. */
@@ -58,6 +58,12 @@ export function Wrong({ error, again }) {
     ${kind === "not-allowed" ? html`<p class="small">${t("send.scope")}</p>` : null}
     ${again ? html`<p><button type="button" class="small" onClick=${again}>${t("action.again")}</button></p>` : null}
   </div>`;
+}
+
+/** Whether a form is sent by its own button or by keys: nothing that is shown in it can send it. */
+export function meant(event) {
+  event.preventDefault();
+  return !event.submitter || "send" in event.submitter.dataset;
 }
 
 /** Ctrl+Enter sends the form that has the focus. */

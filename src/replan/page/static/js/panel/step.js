@@ -53,7 +53,7 @@ function arrows(event, tab, change) {
 
 export function Chip({ step, select }) {
   if (!step) return null;
-  return html`<button class="chip" onClick=${() => select(step.id)}><${Glyph} state=${step.state} size=${14} /><span><${Text} text=${step.name} /></span><span class="sr">, ${t(`state.${step.state}`)}</span></button>`;
+  return html`<button type="button" class="chip" onClick=${() => select(step.id)}><${Glyph} state=${step.state} size=${14} /><span><${Text} text=${step.name} /></span><span class="sr">, ${t(`state.${step.state}`)}</span></button>`;
 }
 
 function Parameters({ step }) {

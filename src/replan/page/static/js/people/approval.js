@@ -5,7 +5,7 @@ import { Changes } from "replan/forms/changes";
 import { same, write } from "replan/forms/exact";
 import { SchemaForm } from "replan/forms/form";
 import { check } from "replan/forms/schema";
-import { Act, byKeys, useAwake, useSend, Wrong } from "replan/forms/sending";
+import { Act, byKeys, meant, useAwake, useSend, Wrong } from "replan/forms/sending";
 import { approvalPath, holdsMask, originsOf, useRead } from "replan/people/reading";
 import { Call, Item } from "replan/people/shown";
 import { call } from "replan/shell/api";
@@ -47,8 +47,7 @@ export function Approval({ task, id, asked, name, steps, gone: became = null, of
     done?.(id);
   });
   const submit = (event) => {
-    event.preventDefault();
-    if (still) return;
+    if (!meant(event) || still) return;
     if (mode === "look") post({ approved: true, hash: kept.hash });
     else if (mode === "edit" && !faults.length && Object.keys(changes).length) go("changes");
     else if (mode === "changes") post({ approved: true, hash: kept.hash, parameters: changes });

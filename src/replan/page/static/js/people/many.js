@@ -3,7 +3,7 @@ import { html, useEffect, useState } from "replan/shell/dom";
 import { t } from "replan/i18n";
 import { Window } from "replan/forms/dialog";
 import { same } from "replan/forms/exact";
-import { Act, byKeys, useAwake, useSend, Wrong } from "replan/forms/sending";
+import { Act, byKeys, meant, useAwake, useSend, Wrong } from "replan/forms/sending";
 import { answerApproval } from "replan/people/approval";
 import { approvalPath, exactly, holdsMask } from "replan/people/reading";
 import { Call } from "replan/people/shown";
@@ -75,8 +75,7 @@ export function Many({ task, asked, waiting, steps, off = "", done, close }) {
     setMode("look");
   });
   const submit = (event) => {
-    event.preventDefault();
-    if (still) return;
+    if (!meant(event) || still) return;
     if (mode === "look" && once) setMode("sure");
     else post(mode !== "reject");
   };

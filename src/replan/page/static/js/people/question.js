@@ -4,7 +4,7 @@ import { t } from "replan/i18n";
 import { Unread, write } from "replan/forms/exact";
 import { SchemaForm } from "replan/forms/form";
 import { blank, check, filled, kindOf, resolved } from "replan/forms/schema";
-import { Act, byKeys, useAwake, useSend, Wrong } from "replan/forms/sending";
+import { Act, byKeys, meant, useAwake, useSend, Wrong } from "replan/forms/sending";
 import { Gone } from "replan/people/approval";
 import { questionPath, useRead } from "replan/people/reading";
 import { call } from "replan/shell/api";
@@ -28,7 +28,7 @@ export function Question({ task, id, asked, tool, rests, gone: became = null, of
   const faults = said === null ? check(schema, value === undefined ? undefined : filled(value)).concat(value === undefined ? [{ path: [], key: "form.bad.missing", values: {} }] : []) : [];
   const still = gone || off || !awake || state.sending || state.done;
   const submit = (event) => {
-    event.preventDefault();
+    if (!meant(event)) return;
     setTried(true);
     if (still || faults.length || said === "" || output instanceof Unread) return;
     const body = bodyOf(asked, said, said === null ? filled(value) : undefined, output);

@@ -5,7 +5,7 @@ import { Unread, write } from "replan/forms/exact";
 import { Json } from "replan/forms/fields";
 import { SchemaForm } from "replan/forms/form";
 import { check, filled } from "replan/forms/schema";
-import { Act, byKeys, useSend, Wrong } from "replan/forms/sending";
+import { Act, byKeys, meant, useSend, Wrong } from "replan/forms/sending";
 import { useRead } from "replan/people/reading";
 import { Preview } from "replan/places/preview";
 import { call } from "replan/shell/api";
@@ -75,8 +75,7 @@ export function NewPage({ route, signedOut }) {
     });
   };
   const submit = (event) => {
-    event.preventDefault();
-    begin();
+    if (meant(event)) begin();
   };
   const busy = looking.sending || state.sending;
   return html`<main class="alone wide new"><form onSubmit=${submit} onKeyDown=${byKeys}>

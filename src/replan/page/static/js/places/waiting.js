@@ -89,7 +89,7 @@ function Row({ one, over, opened, open, done }) {
     <div class="wait-row"><${Glyph} state=${over ? "done" : kind === "outcome" ? "unknown" : "waiting"} size=${18} />
       <div class="wait-what"><b>${kind === "approval" ? t("approval.title", { tool }) : html`<${Text} text=${text} />`}</b>
         <span class="muted small block"><a href=${href}><${Text} text=${line} /></a> · ${t(`waits.${kind}`)} · ${ago(one.since * 1000, now)}</span></div>
-      ${over && !opened ? html`<span class="muted">${t("waiting.over")}</span>` : ANSWERED.has(kind) ? html`<button aria-expanded=${opened} onClick=${open}>${t(opened ? "dialog.close" : "waiting.answer")}</button>` : html`<a class="button" href=${href}>${t("waiting.toTask")}</a>`}</div>
+      ${over && !opened ? html`<span class="muted">${t("waiting.over")}</span>` : ANSWERED.has(kind) ? html`<button type="button" aria-expanded=${opened} onClick=${open}>${t(opened ? "dialog.close" : "waiting.answer")}</button>` : html`<a class="button" href=${href}>${t("waiting.toTask")}</a>`}</div>
     ${opened ? html`<${Opened} one=${one} over=${over} done=${done} />` : null}
   </li>`;
 }

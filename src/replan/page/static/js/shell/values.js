@@ -32,7 +32,7 @@ function Long({ text }) {
   const [open, setOpen] = useState(false);
   if (text.length <= LONG) return html`<span class="v-text"><${Text} text=${text} /></span>`;
   return html`<span class="v-text"><${Text} text=${open ? text : text.slice(0, LONG)} />${open ? null : "… "}
-    <button class="link small" onClick=${() => setOpen(!open)}>${open ? t("value.less") : t("value.more", { size: bytes(text.length) })}</button></span>`;
+    <button type="button" class="link small" onClick=${() => setOpen(!open)}>${open ? t("value.less") : t("value.more", { size: bytes(text.length) })}</button></span>`;
 }
 
 const ADDRESS = /^https?:\/\/[^\s<>"']{1,2000}$/;
@@ -66,11 +66,11 @@ function Branch({ rows, depth, list }) {
   const [open, setOpen] = useState(depth < 2);
   const [most, setMost] = useState(MANY);
   const head = list ? t("value.items", { count: rows.length }) : t("value.fields", { count: rows.length });
-  if (depth > 0 && !open) return html`<button class="link small" aria-expanded="false" onClick=${() => setOpen(true)}>${head}</button>`;
+  if (depth > 0 && !open) return html`<button type="button" class="link small" aria-expanded="false" onClick=${() => setOpen(true)}>${head}</button>`;
   return html`<div class="v-branch">
-    ${depth > 0 ? html`<button class="link small" aria-expanded="true" onClick=${() => setOpen(false)}>${head}</button>` : null}
+    ${depth > 0 ? html`<button type="button" class="link small" aria-expanded="true" onClick=${() => setOpen(false)}>${head}</button>` : null}
     <dl class=${list ? "v-rows v-list" : "v-rows"}>${rows.slice(0, most).map(([name, one]) => html`<div key=${name}><dt><${Text} text=${name} /></dt><dd><${Value} value=${one} depth=${depth + 1} /></dd></div>`)}</dl>
-    ${rows.length > most ? html`<button class="link small" onClick=${() => setMost(most * 4)}>${t("value.rest", { count: rows.length - most })}</button>` : null}
+    ${rows.length > most ? html`<button type="button" class="link small" onClick=${() => setMost(most * 4)}>${t("value.rest", { count: rows.length - most })}</button>` : null}
   </div>`;
 }
 
@@ -90,8 +90,8 @@ export function Lazy({ href, size }) {
     }
   };
   if ("value" in state) return html`<${Value} value=${state.value} depth=${1} />`;
-  if (state.error) return html`<span class="error">${state.error.message} <button class="link" onClick=${load}>${t("action.again")}</button></span>`;
-  return html`<button class="small" disabled=${state.loading} onClick=${load}>${t("value.load", { size: bytes(size) })}</button>`;
+  if (state.error) return html`<span class="error">${state.error.message} <button type="button" class="link" onClick=${load}>${t("action.again")}</button></span>`;
+  return html`<button type="button" class="small" disabled=${state.loading} onClick=${load}>${t("value.load", { size: bytes(size) })}</button>`;
 }
 
 function parsed(piece) {
@@ -107,5 +107,5 @@ export function Copy({ value }) {
   const [state, setState] = useState("");
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
   const copy = () => copyText(text).then(() => setState("copied"), () => setState("failed"));
-  return html`<button class="small" onClick=${copy}>${t(state ? `copy.${state}` : "copy")}</button>`;
+  return html`<button type="button" class="small" onClick=${copy}>${t(state ? `copy.${state}` : "copy")}</button>`;
 }
