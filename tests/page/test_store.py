@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ from folding import IN_BROWSER, briefs
 
 from replan.core.events import Record, load
 
-LOGS = [json.loads(line) for line in (Path(__file__).parent / "logs.jsonl").read_text().splitlines()]
+
+@cache
+def logs() -> list[dict[str, Any]]:
+    """Logs of tasks as tests of the loop have left them, of every kind of event."""
+    return [
+        json.loads(line) for line in (Path(__file__).parent / "logs.jsonl").read_text("utf-8").splitlines()
+    ]
 
 
 def record(wire: dict[str, Any]) -> Record:
@@ -20,16 +27,16 @@ def record(wire: dict[str, Any]) -> Record:
 
 
 def test_after_every_event_of_every_recorded_log_the_fold_is_the_services(modules: Any) -> None:
-    found = modules.evaluate(IN_BROWSER, [log["events"] for log in LOGS])
-    for log, states in zip(LOGS, found, strict=True):
+    found = modules.evaluate(IN_BROWSER, [log["events"] for log in logs()])
+    for log, states in zip(logs(), found, strict=True):
         for wire, mine, wanted in zip(log["events"], states, briefs(map(record, log["events"])), strict=True):
             assert mine == wanted, (log["name"], wire["seq"], wire["type"])
 
 
 def test_an_event_that_comes_twice_counts_once(modules: Any) -> None:
-    twice = [[one for event in log["events"] for one in (event, event)] for log in LOGS]
+    twice = [[one for event in log["events"] for one in (event, event)] for log in logs()]
     found = modules.evaluate(IN_BROWSER, twice)
-    once = modules.evaluate(IN_BROWSER, [log["events"] for log in LOGS])
+    once = modules.evaluate(IN_BROWSER, [log["events"] for log in logs()])
     assert [states[1::2] for states in found] == once
 
 
@@ -48,9 +55,9 @@ def test_steps_counted_by_state_are_those_of_the_plan(modules: Any) -> None:
             });
           });
         }""",
-        [log["events"] for log in LOGS],
+        [log["events"] for log in logs()],
     )
-    for log, states in zip(LOGS, told, strict=True):
+    for log, states in zip(logs(), told, strict=True):
         for wire, (by_hand, counted) in zip(log["events"], states, strict=True):
             assert by_hand == counted, (log["name"], wire["seq"], wire["type"])
 
@@ -67,5 +74,5 @@ def test_the_logs_have_steps_of_each_state(modules: Any, state: str) -> None:
             return events.some((event) => apply(task, event) && stepsOf(task).some((step) => step.state === state));
           });
         }""",
-        [[log["events"] for log in LOGS], state],
+        [[log["events"] for log in logs()], state],
     )
