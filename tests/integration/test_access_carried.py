@@ -23,7 +23,7 @@ READS = {
     "preview", "tasks", "task", "result", "events", "may_watch", "plans", "plan", "step", "output", "artifact",
     "waiting", "waits", "approval", "tools", "tool_stats", "workflows", "scenes", "may_measure",
 }  # fmt: skip
-NOT_BUILT = {"skip", "review"}
+NOT_BUILT = {"skip"}
 
 
 def test_every_use_case_that_acts_is_carried_through() -> None:

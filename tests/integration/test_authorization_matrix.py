@@ -82,7 +82,7 @@ ROWS: dict[str, Row] = {
     "settle": Row("approve", {"happened": True}),
     "approve": Row("approve", {"approved": False}),
     "answer": Row("approve", {"text": "yes"}),
-    "review": Row("approve"),
+    "review": Row("approve", {"approved": False}),
     "metrics": Row("read", keepers=True),
 }
 OPEN = {"health", "ready"}

@@ -77,7 +77,7 @@ ROWS: dict[str, Row] = {
     "AnswerApproval": Row("approve", {"approval_id": "appr_1", "approved": False}),
     "AnswerQuestion": Row("approve", {"question_id": "q_1", "text": "yes"}),
     "SendSignal": Row("run", {"token": "cb_1"}),
-    "ReviewPlan": Row("approve", {"version": 1}),
+    "ReviewPlan": Row("approve", {"version": 1, "approved": False}),
     "ListTools": Row("read", {}, OF_ALL),
     "GetToolStats": Row("read", {"tool_id": "look"}, OF_ALL),
     "ListWorkflows": Row("read", {}, OF_ALL),

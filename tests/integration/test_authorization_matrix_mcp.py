@@ -60,6 +60,7 @@ ROWS: dict[str, tuple[Scope, JsonObject | None]] = {
     "get_events": ("read", None),
     "waiting": ("read", None),
     "approve": ("approve", None),
+    "review_plan": ("approve", None),
     "answer": ("approve", None),
     "hint": ("run", None),
     "cancel": ("run", None),
@@ -72,7 +73,7 @@ ROWS: dict[str, tuple[Scope, JsonObject | None]] = {
 }
 """The scope, and the arguments of those that are about no task that is there."""
 MORE: JsonObject = {
-    "step_id": "a", "approval_id": "appr_1", "approved": False, "question_id": "q_1", "text": "quick", "happened": True, "wait_secs": 0,
+    "step_id": "a", "approval_id": "appr_1", "version": 1, "approved": False, "question_id": "q_1", "text": "quick", "happened": True, "wait_secs": 0,
 }  # fmt: skip
 OTHERS = [Caller("key:bob", GLOBEX, frozenset(LESSER)), Caller("key:boss", GLOBEX, SCOPES)]
 

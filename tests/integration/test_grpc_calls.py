@@ -109,6 +109,7 @@ def test_each_call_of_the_protocol_is_answered_and_has_the_types_that_it_says() 
         ("SubmitTaskRequest", requests.SubmitRequest, "idempotency_key dry_run"),
         ("ForkTaskRequest", requests.ForkRequest, "fork_id"),
         ("AnswerApprovalRequest", requests.ApprovalAnswer, "task_id approval_id"),
+        ("ReviewPlanRequest", requests.PlanReview, "task_id version"),
         ("AnswerQuestionRequest", requests.QuestionAnswer, "task_id question_id"),
         ("SettleStepRequest", requests.SettleRequest, "task_id step_id"),
         ("PauseTaskRequest", requests.PauseRequest, "task_id"),

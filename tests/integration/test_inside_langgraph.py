@@ -147,6 +147,21 @@ async def test_people_answer_through_interrupts_one_by_one(tmp_path: Path) -> No
         assert len(await replan.tasks()) == 1
 
 
+async def test_a_plan_is_shown_in_an_interrupt_and_agreed_to_or_changed(tmp_path: Path) -> None:
+    sent, send = _sender()
+    async with Replan(tools=[send], db=tmp_path / "r.db", review_plan=True) as replan:
+        app = _graph(langgraph_node(replan, submit=_plan("ann")), InMemorySaver())
+        state = await app.ainvoke({"task": "send"}, THREAD)
+        asked = state["__interrupt__"][0].value
+        assert (asked["kind"], asked["review"]["outlook"]["tool_calls"]) == ("review", 1)
+        other = _plan("eve")({})["plan"]
+        state = await app.ainvoke(Command(resume={"approved": True, "plan": {"steps": []}}), THREAD)
+        assert "no steps" in state["__interrupt__"][0].value["problem"]
+        state = await app.ainvoke(Command(resume={"approved": True, "plan": other}), THREAD)
+    assert sent == ["eve"]
+    assert state["result"] == "sent to eve"
+
+
 async def test_a_callback_is_an_interrupt_whose_value_is_what_came_of_it_and_a_time_is_none(
     tmp_path: Path,
 ) -> None:

@@ -131,6 +131,25 @@ async def test_what_waits_for_a_person_is_input_required_and_a_message_answers_i
     assert plain(second.task.artifacts[0].parts[0]) == {"paid": 3}
 
 
+async def test_a_plan_that_waits_is_input_required_and_a_message_agrees_to_it(tmp_path: Path) -> None:
+    async with (
+        service_here(tmp_path, tools=TOOLS, a2a=True) as here,
+        await asking(here, streaming=False) as agent,
+    ):
+        asked = message("m1")
+        options = {"options": {"review_plan": True, "plan": {"steps": [step("a", "weather", city="Rome")]}}}
+        helpers.ParseDict(options, asked.metadata)
+        (first,) = await all_of(agent.send_message(asked))
+        assert first.task.status.state == ASKED
+        waits = plain(first.task.status.message.parts[1])["waiting"][0]
+        assert (waits["kind"], waits["review"]["outlook"]["tool_calls"]) == ("review", 1)
+        with pytest.raises(types.InvalidParamsError, match="a plan waits for a yes or no"):
+            await all_of(agent.send_message(message("m2", task_id=first.task.id)))
+        yes = {"approved": True, "hash": waits["hash"]}
+        (second,) = await all_of(agent.send_message(message("m3", task_id=first.task.id, data=yes)))
+    assert second.task.status.state == DONE
+
+
 async def test_one_comes_back_to_a_stream_and_cancels(tmp_path: Path) -> None:
     async with service_here(tmp_path, tools=TOOLS, a2a=True) as here, await asking(here) as agent:
         first = await all_of(agent.send_message(message("m1", step("a", "pay", amount=3))))

@@ -125,6 +125,20 @@ async def test_what_waits_for_a_person_interrupts_the_run_and_the_answer_resumes
     assert json.loads(answer) == {"paid": 3}
 
 
+async def test_a_plan_that_waits_interrupts_the_run_and_the_answer_resumes_it(tmp_path: Path) -> None:
+    options = {"review_plan": True, "plan": {"steps": [step("a", "weather", city="Rome")]}}
+    async with service_here(tmp_path, tools=TOOLS, ag_ui=True) as here:
+        first = await told(here, run_of("run-1", forwardedProps={"options": options}))
+        (interrupt,) = first[-1].outcome.interrupts
+        assert (interrupt.reason, interrupt.metadata["review"]["outlook"]["tool_calls"]) == ("review", 1)
+        yes = {"approved": True, "hash": interrupt.metadata["hash"]}
+        resume = [{"interruptId": interrupt.id, "status": "resolved", "payload": yes}]
+        second = await told(here, run_of("run-2", resume=resume))
+        again = await told(here, run_of("run-3", resume=resume))
+    assert second[-1].outcome.type == "success"
+    assert again[-1].outcome.type == "success", "the same answer once more"
+
+
 async def test_a_no_and_a_failure_end_the_run_with_an_error(tmp_path: Path) -> None:
     async with service_here(tmp_path, tools=TOOLS, ag_ui=True) as here:
         failed = await told(here, run_of("run-1", step("a", "lost")))

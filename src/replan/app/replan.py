@@ -33,6 +33,7 @@ from replan.core.drawing.shown import TaskDrawing
 from replan.core.events import Record
 from replan.core.kinds.scene import Scene
 from replan.core.kinds.workflow import Workflow
+from replan.core.report.held_plan import HeldPlan
 from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.secrets import KnownSecrets, secrets_of_settings, secrets_of_text
 from replan.core.tools.stats import ToolKey, ToolStats
@@ -47,7 +48,7 @@ from replan.run.service.drawn import graph_of_log
 from replan.run.service.for_workers import for_workers
 from replan.run.service.notebook import shown
 from replan.run.service.pruning import is_gone_by
-from replan.run.service.results import agreed
+from replan.run.service.results import agreed, reviewed
 from replan.run.service.submission import Submission
 from replan.run.service.tasks import Service
 from replan.run.service.typed import answer_problems, name_of_type, typed_result
@@ -400,6 +401,32 @@ class Replan(Keeping, Intervening):
         is_value = not (text is None or isinstance(text, str)) and output is None
         words, value = ("", text) if is_value else (text, output)
         await self.service.answer(task_id, text_of("the answer", words), question_id, output=value, by=by)
+
+    @checked
+    async def held_plan(self, task_id: str) -> HeldPlan:
+        """The plan that waits for a person's yes: its steps, what it would do, and what it changes of the plan before it."""
+        return await self.service.held_plan(task_id)
+
+    @checked
+    async def review(
+        self,
+        task_id: str,
+        approved: bool = True,
+        *,
+        plan: Mapping[str, Any] | Plan | None = None,
+        reason: str = "",
+        by: str = "",
+    ) -> WaitingFor:
+        """Agree to the plan that waits (`review_plan`), or not; with `plan`, to that one in its place.
+
+        `PlanInvalid` with all that is wrong with the plan that is given: nothing of it is kept then. After a no the task is planned anew
+        with its `reason`. A task that nobody drives meanwhile goes on with `resume`.
+        """
+        given = plan.model_dump(mode="json") if isinstance(plan, Plan) else plan
+        given = None if given is None else mapping("plan", given, {"steps": []})
+        return reviewed(
+            await self.service.review(task_id, approved=approved, reason=reason, plan=given, by=by)
+        )
 
     @checked
     async def signal(self, task_id: str, token: str, data: Any = None, by: str = "") -> bool:

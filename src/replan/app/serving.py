@@ -301,6 +301,8 @@ def chosen(policy: Policy, options: SubmitOptions, *, interactive: bool | None =
     changes: dict[str, Any] = {"budget": policy.budget.model_copy(update=budget)}
     if options.approval is not None and stricter_approval(options.approval, policy.approval):
         changes["approval"] = options.approval
+    if options.review_plan:
+        changes["review_plan"] = True
     form("output_schema", options.output_schema)
     for name in ("evaluation", "success_threshold", "output_schema"):
         if (value := getattr(options, name)) is not None:

@@ -10,9 +10,11 @@ from pydantic import SecretStr
 
 from replan.client.connection import Connection, quoted, task_path
 from replan.client.options import TaskOptions, as_json, in_clear
+from replan.core.report.held_plan import HeldPlan
 from replan.core.report.result import TaskResult, WaitingFor
+from replan.core.types import Plan
 from replan.errors import InputError
-from replan.run.access.views import Submitted, TaskView, WaitingTask
+from replan.run.access.views import ReviewView, Submitted, TaskView, WaitingTask
 
 BEGUN_SECS = 5.0
 """So long it may take a task to go on that is resumed."""
@@ -87,6 +89,41 @@ class Acting:
         is_value = not (text is None or isinstance(text, str)) and output is None
         words, value = ("", text) if is_value else (text, output)
         await self._post(task_id, f"questions/{quoted(question_id)}", {"text": words, "output": value})
+
+    async def held_plan(self, task_id: str) -> HeldPlan:
+        """The plan that waits for a person's yes: its steps, what it would do, and what it changes of the plan before it."""
+        asked, shown = await self._held(task_id)
+        return HeldPlan(
+            task_id=task_id, review_id=asked.waiting_for.id, plan=Plan.model_validate(shown.plan), outlook=shown.outlook,
+            changes=shown.changes, problems=shown.problems, expires=asked.expires,
+        )  # fmt: skip
+
+    async def review(
+        self,
+        task_id: str,
+        approved: bool = True,
+        *,
+        plan: Mapping[str, Any] | Plan | None = None,
+        reason: str = "",
+        plan_hash: str | None = None,
+    ) -> WaitingFor:
+        """Agree to the plan that waits, or not; with `plan`, to that one in its place (`PlanInvalid`: nothing of it is kept).
+
+        `plan_hash`: of the plan as it was shown (`waits`): `AnsweredBefore` if another one waits by now. Without it, it is the plan that
+        waits now. After a no the task is planned anew with its `reason`.
+        """
+        asked, shown = await self._held(task_id)
+        given = plan.model_dump(mode="json") if isinstance(plan, Plan) else plan
+        body = {"approved": approved, "hash": plan_hash or asked.hash, "reason": reason, "plan": given}
+        await self._post(task_id, f"plans/{shown.version}/review", body)
+        return asked.waiting_for
+
+    async def _held(self, task_id: str) -> tuple[WaitingTask, ReviewView]:
+        asked = _only(
+            [one for one in await self.waits(task_id) if one.review is not None], task_id, "plan to review"
+        )
+        assert asked.review is not None
+        return asked, asked.review
 
     async def settle(
         self, task_id: str, step_id: str, happened: bool | None, *, output: Any = None, reason: str = ""

@@ -20,6 +20,7 @@ class TaskOptions(TypedDict, total=False):
     max_rounds: int | None
     evaluation: Literal["model", "steps"] | None
     approval: Literal["never", "destructive", "all"] | None
+    review_plan: bool | None
     success_threshold: float | None
     interactive: bool
     output_schema: Mapping[str, Any] | None

@@ -115,6 +115,8 @@ class SyncClient:
     approval = _blocking(Client.approval)
     reject = _blocking(Client.reject)
     answer = _blocking(Client.answer)
+    held_plan = _blocking(Client.held_plan)
+    review = _blocking(Client.review)
     settle = _blocking(Client.settle)
     signal = _blocking(Client.signal)
     cancel = _blocking(Client.cancel)

@@ -80,6 +80,5 @@ DEPRECATED: dict[tuple[str, str], str] = {
 
 LATER: dict[str, frozenset[str]] = {
     "llm": frozenset({"max_streaming_indicators"}),
-    "approval": frozenset({"review_plan", "expires_secs"}),
 }
 """Keys that are read and checked, and that nothing in this release acts on yet: setting one is told."""

@@ -51,6 +51,8 @@ class Options(TypedDict, total=False):
     interactive: bool
     evaluation: Literal["model", "steps"]
     approval: Literal["never", "destructive", "all"]
+    review_plan: bool
+    approval_expires_secs: float | None
     success_threshold: float
     correctness_excellent: float
     enable_two_stage_planning: bool
@@ -75,6 +77,8 @@ def _fields() -> dict[str, FieldInfo]:
     known |= {name: Reflection.model_fields[name] for name in OlderLimits.model_fields}
     known["task_timeout_secs"] = Orchestrator.model_fields["task_timeout_secs"]
     known["approval"] = Approval.model_fields["mode"]
+    known["review_plan"] = Approval.model_fields["review_plan"]
+    known["approval_expires_secs"] = Approval.model_fields["expires_secs"]
     known["max_transient_retries"] = ToolService.model_fields["max_retries"]
     known["max_output_bytes"] = Store.model_fields["max_output_bytes"]
     known["enable_streaming"] = Llm.model_fields["enable_streaming"]

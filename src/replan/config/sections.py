@@ -385,7 +385,9 @@ class Approval(Section):
 
     mode: Annotated[Literal["never", "destructive", "all"], Lower] = "never"
     review_plan: bool = False
+    """Each plan, too, before any step of it starts."""
     expires_secs: Secs | None = None
+    """So long a person is waited for; unset: as long as it takes."""
 
 
 class Response(Section):
@@ -595,6 +597,8 @@ class Settings(Section):
             trust_model_settlement=self.recovery.trust_model_settlement,
             evaluation=loop.evaluation,
             approval=self.approval.mode,
+            review_plan=self.approval.review_plan,
+            approval_expires_secs=self.approval.expires_secs,
             success_threshold=loop.success_threshold,
             correctness_excellent=loop.correctness_excellent,
             enable_two_stage_planning=loop.enable_two_stage_planning,

@@ -33,6 +33,7 @@ from replan.core.report.explain import (
     without_items,
 )
 from replan.core.report.explain_doubts import outcome_unknown, question_about, with_account
+from replan.core.report.explain_people import not_reviewed, plan_refused, refused_words
 from replan.core.report.explain_recovery import (
     needs_a_person,
     no_answer_of_the_form,
@@ -101,6 +102,14 @@ class Take(NamedTuple):
     refused: str = ""
 
 
+class HoldPlan(NamedTuple):
+    """Ask a person about the plan, if nobody has been asked yet, and let go of the task until there is an answer."""
+
+
+class TakeReviewed(NamedTuple):
+    """Go by the plan that a person has given in place of the one that was shown."""
+
+
 class Settle(NamedTuple):
     """Take in what a person said of a call's outcome."""
 
@@ -121,7 +130,8 @@ class Finish(NamedTuple):
 
 
 Decision: TypeAlias = (
-    Stop | StartRound | SelectTools | MakePlan | Execute | Evaluate | Reflect | Replan | ChangePlan | Pause | Take | Settle | Wait | Finish
+    Stop | StartRound | SelectTools | MakePlan | HoldPlan | TakeReviewed | Execute | Evaluate | Reflect | Replan | ChangePlan | Pause
+    | Take | Settle | Wait | Finish
 )  # fmt: skip
 
 
@@ -154,7 +164,8 @@ def decide(state: State) -> Decision:
     if state.word and not state.in_doubt:
         return _ended_by_word(state)
     if state.open_steps and (state.escalation is None or cut_off_in_doubt(state)):
-        return Execute()
+        held = _held(state)
+        return Execute() if held is None else held
     if state.in_doubt:
         return _in_doubt(state)
     if state.escalation is not None and state.escalation.replan and not must_stop(state):
@@ -208,6 +219,25 @@ def _plan_given(state: State) -> bool:
 def _plans_anew(state: State) -> bool:
     """True if the strategy needs new steps, and so tools to make them with."""
     return state.replanning is not None and state.replanning.strategy.type in NEW_STEPS
+
+
+def _held(state: State) -> Decision | None:
+    """What comes before the first step of a plan that a person has to agree to; None if nothing does."""
+    if state.may_carry_out:
+        return None
+    reviews = state.reviews
+    asked = reviews.asked if reviews is not None else None
+    if reviews is None or asked is None or state.begun is None or asked.plan_version != state.begun.version:
+        return HoldPlan()
+    if reviews.expired:
+        return _failed(state, not_reviewed(state))
+    if reviews.said is None:
+        return HoldPlan()
+    if reviews.said.approved:
+        return TakeReviewed()
+    if not state.modelled or must_stop(state):
+        return _failed(state, plan_refused(state, reviews.said))
+    return Replan(default_strategy(state), refused_words(reviews.said))
 
 
 def _said(state: State) -> str | None:

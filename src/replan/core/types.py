@@ -421,7 +421,8 @@ class Failure(Frozen):
 
     kind: str
     """`user_intervention_required` (a person can mend it), `planning`, `step`, `outcome_unknown`, `judgement`, `unjudged`,
-    `reflection` (the reflector failed), `budget`, `timeout`, `cancelled`, `model`, `internal`."""
+    `reflection` (the reflector failed), `expired` (nobody has reviewed the plan in time), `budget`, `timeout`, `cancelled`, `model`,
+    `internal`."""
     reason: str
     root_causes: tuple[str, ...] = ()
     tried: tuple[str, ...] = ()

@@ -10,7 +10,14 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from replan.app import Replan
-from replan.core.events import ApprovalResolved, CallbackReceived, QuestionAnswered, Record, TaskWaiting
+from replan.core.events import (
+    ApprovalResolved,
+    CallbackReceived,
+    PlanReviewed,
+    QuestionAnswered,
+    Record,
+    TaskWaiting,
+)
 from replan.core.report.result import TaskResult, WaitingFor
 from replan.core.state.task import ENDED
 from replan.errors import InputError, TaskEnded, TaskFailure, TaskNotFound
@@ -59,7 +66,8 @@ def langgraph_node(
     With `Replan(…, interactive=True)`, a task that waits for a person interrupts the graph (`people="raise"`: fails the
     node), which has to have a checkpointer. The interrupt's value is
     `{"task_id", "kind", "id", "text", "tool", "parameters"}`. Resume with `Command(resume=…)`: the text of the answer;
-    for an approval `True`, `False`, "yes", "no", or `{"approved": bool, "reason": str, "parameters": {…}}`. A value that
+    for an approval `True`, `False`, "yes", "no", or `{"approved": bool, "reason": str, "parameters": {…}}`; for the review of a plan the
+    same, with `"plan"` for another one in its place. A value that
     does not fit interrupts once more, with a `"problem"`. What a person answers past the graph makes no interrupt; what
     the task waits for next is then asked anew, and wants the answer as a mapping that names it:
     `{"id": …, "approved": True}` or `{"id": …, "answer": "…"}`, as a value may have been meant for what was asked before.
@@ -92,7 +100,13 @@ def langgraph_node(
         problem: str | None = None
         while result.status == "waiting" and people == "interrupt":
             waiting = result.waiting_for[0]
-            said = interrupt(_asked(task_id, waiting, problem))
+            asked_for = _asked(task_id, waiting, problem)
+            if waiting.kind == "review":
+                held = await replan.held_plan(task_id)
+                asked_for["review"] = held.model_dump(
+                    mode="json", include={"plan", "outlook", "changes", "problems"}
+                )
+            said = interrupt(asked_for)
             problem = _misplaced(said, waiting, await _asked_since(replan, task_id))
             if problem is None:
                 try:
@@ -154,7 +168,7 @@ async def _followed(replan: Replan, task_id: str, write: Callable[[Any], None], 
     return result
 
 
-_ANSWERS = ApprovalResolved | QuestionAnswered | CallbackReceived
+_ANSWERS = ApprovalResolved | PlanReviewed | QuestionAnswered | CallbackReceived
 
 
 async def _last_delivered(replan: Replan, task_id: str) -> int:
@@ -176,7 +190,7 @@ async def _asked_since(replan: Replan, task_id: str) -> set[str]:
         if isinstance(event, _ANSWERS) and event.by.partition("#")[0] == BY:
             asked.clear()
         elif isinstance(event, TaskWaiting):
-            asked.update((*event.approvals, *event.questions, *event.callbacks)[:1])
+            asked.update((*event.approvals, *event.reviews, *event.questions, *event.callbacks)[:1])
     return asked
 
 
@@ -238,7 +252,7 @@ async def _tell(replan: Replan, task_id: str, waiting: WaitingFor, said: Any, *,
         value = said if _is_value(said, waiting) else said["answer"]
         await replan.answer(task_id, value, waiting.id, by=by)
         return
-    if waiting.kind != "approval":
+    if waiting.kind not in ("approval", "review"):
         text, output = said, None
         if isinstance(said, Mapping):
             text, output = said.get("answer", ""), said.get("output")
@@ -254,7 +268,11 @@ async def _tell(replan: Replan, task_id: str, waiting: WaitingFor, said: Any, *,
         raise InputError(
             f"{waiting.text} Resume with True or False, 'yes' or 'no', or {{'approved': …}}, not {said!r}"
         )
-    if agreed:
+    if waiting.kind == "review":
+        await replan.review(
+            task_id, agreed, plan=given.get("plan"), reason=str(given.get("reason", "")), by=by
+        )
+    elif agreed:
         await replan.approve(task_id, waiting.id, parameters=given.get("parameters"), by=by)
     else:
         await replan.reject(task_id, waiting.id, reason=str(given.get("reason", "")), by=by)

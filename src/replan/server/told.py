@@ -18,7 +18,15 @@ from replan.server.auth.credentials import Credentials
 from replan.server.shared import Shared
 
 MAY_STAND = frozenset(
-    {"approval_requested", "approval_resolved", "question_asked", "question_answered", "task_waiting"}
+    {
+        "approval_requested",
+        "approval_resolved",
+        "plan_review_requested",
+        "plan_reviewed",
+        "question_asked",
+        "question_answered",
+        "task_waiting",
+    }
 )
 """Events after which it may wait for others than before."""
 BY_ITSELF = frozenset({"time"})

@@ -422,6 +422,8 @@ BIND_A_TASK = {
     *(("budget", key) for key in BudgetSection.model_fields),
     *(
         ("approval", "mode"),
+        ("approval", "review_plan"),
+        ("approval", "expires_secs"),
         ("store", "max_output_bytes"),
         ("tool_service", "max_retries"),
         ("llm", "enable_streaming"),
@@ -460,7 +462,12 @@ def test_a_key_that_binds_a_task_reaches_its_policy(section: str, key: str) -> N
     before = flat(Settings().policy())
     ((name, reached),) = [(name, each) for name, each in flat(policy).items() if each != before[name]]
     assert reached == value
-    assert name == {"mode": "approval", "max_retries": "max_transient_retries"}.get(key, key)
+    renamed = {
+        "mode": "approval",
+        "expires_secs": "approval_expires_secs",
+        "max_retries": "max_transient_retries",
+    }
+    assert name == renamed.get(key, key)
 
 
 def test_every_part_of_a_policy_is_set_by_one_key() -> None:

@@ -44,6 +44,7 @@ from replan.core.decide import decide
 from replan.core.events import KINDS, AnyEvent, Record, UnknownEvent, dump, load
 from replan.core.following.told import Kept, PreviousStep, PreviousTask
 from replan.core.ids import call_base, call_key
+from replan.core.limits.outlook import Outlook
 from replan.core.plan.diff import PlanDiff
 from replan.core.reflection import OverallReflection, StepReflection, Strategy, SuggestedAction
 from replan.core.state.fold import apply, fold
@@ -136,6 +137,15 @@ SAMPLES: list[AnyEvent] = [
         approval_id="a", call_key="k.1", step_id="send", tool_id="mail", effect="once", parameters={"to": "x"}
     ),
     e.ApprovalResolved(approval_id="a", approved=False, reason="no", by="Ann"),
+    e.PlanReviewRequested(
+        review_id="r",
+        plan_version=1,
+        outlook=Outlook(effects=("send: mail (once)",), tool_calls=1, estimated_secs=0.5),
+        expires=9.5,
+        problems=("no such tool",),
+    ),
+    e.PlanReviewed(review_id="r", approved=True, reason="so", plan={"steps": []}, by="Ann"),
+    e.PlanReviewExpired(review_id="r"),
     e.QuestionAsked(question_id="q", kind="outcome", text="did it?", call_key="k.1", step_id="send"),
     e.QuestionAnswered(question_id="q", answer="yes", happened=True, output=[1]),
     e.TaskLeft(driver="d"),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from replan.cli.commands.answers import call_words
+from replan.cli.commands.people.reviews import held_lines
+from replan.cli.terminal.inputs import plan_file
 from replan.cli.terminal.terminal import say
-from replan.cli.terminal.words import clean
+from replan.cli.terminal.words import clean, printable
 from replan.core.waits.questions import right_answer
-from replan.errors import InputError, TaskEnded
+from replan.errors import InputError, PlanInvalid, TaskEnded
 from replan.files import read_json
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ async def answer_all(replan: Replan, result: TaskResult) -> bool:
     answered = False
     with contextlib.suppress(Later):
         for one in [one for one in result.waiting_for if one.id and one.kind != "callback"]:
-            asked = _approval if one.kind == "approval" else _question
+            asked = {"approval": _approval, "review": _review}.get(one.kind, _question)
             try:
                 answered = await asked(replan, result.task_id, one) or answered
             except InputError as error:  # somebody else was faster
@@ -68,6 +72,44 @@ async def _approval(replan: Replan, task_id: str, one: WaitingFor) -> bool:
             if said.casefold() == "show"
             else f"  so it would be {call_words(changed, 2_000)}"
         )
+
+
+async def _review(replan: Replan, task_id: str, one: WaitingFor) -> bool:
+    say(clean(one.text, 1_000))
+    for line in held_lines(await replan.held_plan(task_id)):
+        say(f"  {line}")
+    given: dict[str, Any] | None = None
+    while True:
+        said = _line("  yes, no, show (the whole plan), or the file of another plan: ").strip()
+        if not said:
+            return False
+        word = said.casefold()
+        try:
+            if word in ("n", "no"):
+                reason = _line("  why not (may be empty): ").strip()
+                await replan.review(task_id, False, reason=reason, by=BY)
+                return True
+            if word in ("y", "yes"):
+                await replan.review(task_id, plan=given, by=BY)
+                return True
+            if word == "show":
+                shown = given or (await replan.held_plan(task_id)).plan.model_dump(
+                    mode="json", exclude_defaults=True
+                )
+                say(printable(json.dumps(shown, ensure_ascii=False, indent=2)))
+                continue
+            given = plan_file(Path(said))
+            say("  yes has that one carried out, once it has passed every check")
+        except TaskEnded:
+            raise
+        except PlanInvalid as error:
+            given = None
+            for wrong in error.violations:
+                say(f"  - {clean(wrong, 1_000)}")
+        except InputError as error:
+            say(f"  {clean(str(error), 1_000)}")
+            if one.id not in {open_.id for open_ in (await replan.result(task_id)).waiting_for}:
+                return True  # somebody else was faster
 
 
 def _object(said: str) -> dict[str, Any]:

@@ -111,6 +111,10 @@ def waiting_lines(task_id: str, waiting: Sequence[WaitingFor], *, by_workers: bo
             lines.append(f"    {one.tool_id}({shown})")
             lines.append(f"    to agree:  {again('tasks', 'approve', task_id, one.id)}")
             lines.append(f"    to refuse: {again('tasks', 'reject', task_id, one.id)} --reason TEXT")
+        elif one.kind == "review":
+            lines.append(f"    to see it:  {again('tasks', 'review', task_id)}")
+            lines.append(f"    to agree:   {again('tasks', 'review', task_id, '--approve')}")
+            lines.append(f"    to refuse:  {again('tasks', 'review', task_id, '--reject')} --reason TEXT")
         elif one.kind == "callback":
             lines.append(f"    to use it: {again('tasks', 'signal', task_id, one.id)} --data JSON")
         elif one.id:

@@ -34,6 +34,7 @@ def run(
     db: options.Db = None,
     server: options.Server = None,
     approve: options.Approve = None,
+    review_plan: options.ReviewPlan = False,
     evaluation: options.Evaluation = None,
     plan: options.PlanFile = None,
     plan_only: Annotated[
@@ -84,7 +85,7 @@ def run(
 
         submit(
             text, tools=tools, model=model, endpoint=endpoint, config=config, metadata=metadata, secret=secret, task_id=task_id,
-            session=session, after=after, db=db, server=server, approve=approve, evaluation=evaluation, plan=plan, timeout=timeout,
+            session=session, after=after, db=db, server=server, approve=approve, review_plan=review_plan, evaluation=evaluation, plan=plan, timeout=timeout,
             interactive=interactive is not False, json=json,
         )  # fmt: skip
         return
@@ -107,7 +108,9 @@ def run(
     if (address := service_of(db, **local)) is not None:
         from replan.cli.terminal.remote.served import as_replan
 
-        service = as_replan(address, approval=approve, interactive=bool(interactive))
+        service = as_replan(
+            address, approval=approve, review_plan=review_plan or None, interactive=bool(interactive)
+        )
         with own_stdout() as out:
             if plan_only:
                 run_loop(plan_of(service, task, out, plan_format))
@@ -130,6 +133,7 @@ def run(
         record=record,
         replay=replay,
         approval=approve or settings.approval.mode,
+        review_plan=review_plan or settings.approval.review_plan,
         interactive=bool(interactive),
     )
     here = settings.engine.kind == "local"

@@ -11,6 +11,7 @@ from replan.cli.commands.answers import answer, approve, reject, signal
 from replan.cli.commands.graph import graph
 from replan.cli.commands.people.forks import fork
 from replan.cli.commands.people.interventions import cancel, hint, judge, pause, retry
+from replan.cli.commands.people.reviews import review
 from replan.cli.commands.resume import resume
 from replan.cli.commands.store.choosing import list_tasks
 from replan.cli.commands.store.moving import export, import_
@@ -267,7 +268,7 @@ def delete(
 
 
 for _command in (
-    cancel, approve, reject, answer, signal, pause, resume, hint, retry, judge, fork, export, prune,
+    cancel, approve, reject, review, answer, signal, pause, resume, hint, retry, judge, fork, export, prune,
 ):  # fmt: skip
     tasks_app.command()(_command)
 tasks_app.command(name="import")(import_)

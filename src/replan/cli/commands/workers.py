@@ -37,6 +37,7 @@ def submit(
     db: options.Db = None,
     server: options.Server = None,
     approve: options.Approve = None,
+    review_plan: options.ReviewPlan = False,
     evaluation: options.Evaluation = None,
     plan: options.PlanFile = None,
     timeout: options.Timeout = None,
@@ -73,7 +74,14 @@ def submit(
 
         with own_stdout() as out:
             loop.run(
-                _submit(as_replan(address, approval=approve, interactive=interactive), task, out, json=json)
+                _submit(
+                    as_replan(
+                        address, approval=approve, review_plan=review_plan or None, interactive=interactive
+                    ),
+                    task,
+                    out,
+                    json=json,
+                )
             )
         return
     settings = opening.settings_of(config)
@@ -89,6 +97,7 @@ def submit(
         endpoint=endpoint,
         db=db,
         approval=approve or settings.approval.mode,
+        review_plan=review_plan or settings.approval.review_plan,
         interactive=interactive,
     )
     with own_stdout() as out:

@@ -8,6 +8,7 @@ from typing import Any
 from replan.cli.terminal.words import clean
 from replan.core import events as e
 from replan.core.events import Record
+from replan.core.limits.outlook import outlook_words
 from replan.core.reflection import Strategy, SuggestedAction
 from replan.core.tools.versions import in_words
 from replan.core.types import Evaluation
@@ -93,12 +94,20 @@ def _of_people(event: e.AnyEvent) -> str | None:
             return f"{who} approved the call ({event.approval_id})" + (
                 " with other parameters" if event.parameters else ""
             )
+        case e.PlanReviewRequested():
+            return f"may plan {event.plan_version} be carried out? {outlook_words(event.outlook)} ({event.review_id})"
+        case e.PlanReviewed():
+            how = "agreed to the plan" if event.approved else "rejected the plan"
+            how = "gave another plan" if event.approved and event.plan is not None else how
+            return f"{event.by or 'a person'} {how}" + (f": {event.reason}" if event.reason else "")
+        case e.PlanReviewExpired():
+            return "nobody has answered in time whether the plan may be carried out"
         case e.QuestionAsked():
             return f"question {event.question_id}: {event.text}"
         case e.QuestionAnswered():
             return f"{event.by or 'a person'} answered {event.question_id}: {event.answer}"
         case e.TaskWaiting():
-            asks = bool(event.approvals or event.questions)
+            asks = bool(event.approvals or event.questions or event.reviews)
             return f"waiting for a person: {event.reason}" if asks else f"waiting: {event.reason}"
         case e.CallbackReceived():
             return f"{event.by or 'somebody outside'} used the callback {event.token}"

@@ -131,6 +131,12 @@ Approve = Annotated[
     Literal["never", "destructive", "all"] | None,
     typer.Option("--approve", help="Which calls a person has to approve first."),
 ]
+ReviewPlan = Annotated[
+    bool,
+    typer.Option(
+        "--review-plan", help="Hold each plan until a person has agreed to it (`replan tasks review`)."
+    ),
+]
 Evaluation = Annotated[
     Literal["model", "steps"] | None,
     typer.Option("--evaluation", help="Who judges: the model, or the steps' success alone."),

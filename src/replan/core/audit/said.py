@@ -196,6 +196,22 @@ def _of_people(event: e.AnyEvent) -> Said | None:
                 "parameters": event.parameters, "without": list(event.without),
             }  # fmt: skip
             return Said("people", f"approval {'given' if event.approved else 'refused'}", fields)
+        case e.PlanReviewRequested():
+            fields = {
+                "review_id": event.review_id, "plan_version": event.plan_version, "effects": list(event.outlook.effects),
+                "problems": list(event.problems),
+            }  # fmt: skip
+            return Said("people", f"a yes is needed for plan {event.plan_version}", fields)
+        case e.PlanReviewed():
+            fields = {
+                "by": event.by, "review_id": event.review_id, "approved": event.approved, "reason": event.reason,
+                "changed": event.plan is not None,
+            }  # fmt: skip
+            return Said("people", f"plan {'agreed to' if event.approved else 'refused'}", fields)
+        case e.PlanReviewExpired():
+            return Said(
+                "people", "nobody has reviewed the plan in time", {"review_id": event.review_id}, "warn"
+            )
         case e.QuestionAsked():
             fields = {
                 "question_id": event.question_id,

@@ -42,6 +42,7 @@ from replan.core.events.planning import (
     SelectedTool,
     ToolSelectionCompleted,
 )
+from replan.core.events.reviews import PlanReviewed, PlanReviewExpired, PlanReviewRequested
 from replan.core.events.rounds import (
     EvaluationCompleted,
     OverallReflectionTriggered,
@@ -117,6 +118,9 @@ __all__ = [
     "PauseRequested",
     "PlanGenerated",
     "PlanRejected",
+    "PlanReviewExpired",
+    "PlanReviewRequested",
+    "PlanReviewed",
     "PlanUpdated",
     "PlanningStopped",
     "PreviousTasksRead",

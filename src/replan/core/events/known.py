@@ -37,6 +37,7 @@ from replan.core.events.planning import (
     ReplanningStarted,
     ToolSelectionCompleted,
 )
+from replan.core.events.reviews import PlanReviewed, PlanReviewExpired, PlanReviewRequested
 from replan.core.events.rounds import (
     EvaluationCompleted,
     OverallReflectionTriggered,
@@ -117,6 +118,9 @@ KnownEvent: TypeAlias = (
     | StepSkipped
     | StepReflected
     | StepRepaired
+    | PlanReviewRequested
+    | PlanReviewed
+    | PlanReviewExpired
     | ApprovalRequested
     | ApprovalResolved
     | QuestionAsked

@@ -72,6 +72,10 @@ class PlanUpdated(Event):
     task_type: str = ""
     corrections: int = 0
     made_with: Versions | None = None
+    review_id: str = Field(default="", exclude_if=lambda value: not value)
+    """The review in which a person has given this plan in place of another."""
+    by: str = Field(default="", exclude_if=lambda value: not value)
+    """Who that was."""
 
 
 class ReplanningStarted(Event):

@@ -11,7 +11,8 @@ from pydantic_core import from_json, to_json
 from replan.core.events.calls import CallCompleted, CallStarted, OutcomeSettled, OutcomeUnknown
 from replan.core.events.known import KINDS, AnyEvent, UnknownEvent
 from replan.core.events.people import QuestionAnswered, QuestionAsked
-from replan.core.events.planning import PlanGenerated, ToolSelectionCompleted
+from replan.core.events.planning import PlanGenerated, PlanUpdated, ToolSelectionCompleted
+from replan.core.events.reviews import PlanReviewRequested
 from replan.core.events.task import TaskSubmitted, TaskWaiting
 from replan.core.types import JsonObject
 
@@ -62,12 +63,15 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     TaskSubmitted: ("secrets", "tenant", "by", "workflow", "asked"),
     ToolSelectionCompleted: ("scene", "workflow"),
     PlanGenerated: ("scene", "workflow"),
+    PlanUpdated: ("review_id", "by"),
+    PlanReviewRequested: ("expires", "problems"),
     CallStarted: ("keys_in",),
     CallCompleted: ("of_call",),
     OutcomeUnknown: ("taken_on",),
     OutcomeSettled: ("at", "refused", "of_call"),
     QuestionAsked: ("answer_schema",),
     QuestionAnswered: ("step_id",),
+    TaskWaiting: ("reviews", "secrets"),
 }
 """Fields that are not stored where there is nothing in them."""
 
@@ -82,11 +86,8 @@ def _fields(event: AnyEvent) -> JsonObject:
     for name in _LEFT_OUT.get(type(event), ()):
         if not fields[name]:
             del fields[name]
-    if isinstance(event, TaskWaiting):
-        if not event.until_resumed:
-            del fields["because"]
-        if not event.secrets:
-            del fields["secrets"]
+    if isinstance(event, TaskWaiting) and not event.until_resumed:
+        del fields["because"]
     return fields
 
 

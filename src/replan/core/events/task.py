@@ -148,6 +148,8 @@ class TaskWaiting(Event):
     reason: str
     approvals: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
+    reviews: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Of a plan that a person has to agree to."""
     until_resumed: bool = False
     """There is nothing to answer: what the reason says is to be put right, and the task resumed."""
     because: Literal["key", "model", "process"] = "key"
@@ -171,7 +173,7 @@ class TaskWaiting(Event):
             return (self.because,)
         said = {
             "pause": self.paused,
-            "person": self.approvals or self.questions,
+            "person": self.approvals or self.questions or self.reviews,
             "callback": self.callbacks,
             "time": self.until is not None,
         }
@@ -189,7 +191,7 @@ class TaskWaiting(Event):
     @property
     def by_itself(self) -> float | None:
         """When it goes on by itself; None where a person is asked for something first, or nothing is due."""
-        return None if self.approvals or self.questions else self.until
+        return None if self.approvals or self.questions or self.reviews else self.until
 
 
 class BudgetWarning(Event):

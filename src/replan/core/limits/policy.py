@@ -61,6 +61,10 @@ class Policy(Frozen):
     evaluation: Literal["model", "steps"] = "model"
     approval: Literal["never", "destructive", "all"] = "never"
     """Which calls need a person's yes. Where nobody can be reached, such a call is not made."""
+    review_plan: bool = False
+    """No step of a plan starts before a person has agreed to the plan."""
+    approval_expires_secs: float | None = None
+    """So long a person is waited for who is to agree to a call or to a plan; None: as long as it takes."""
     success_threshold: float = 80.0
     correctness_excellent: float = 95.0
     enable_two_stage_planning: bool = True

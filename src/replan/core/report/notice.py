@@ -63,7 +63,11 @@ def _waiting(event: e.TaskWaiting) -> Notice | None:
     }
     if event.until is not None:
         said["until"] = moment(event.until)
-    for name, ids in (("approvals", event.approvals), ("questions", event.questions)):
+    for name, ids in (
+        ("approvals", event.approvals),
+        ("questions", event.questions),
+        ("reviews", event.reviews),
+    ):
         if ids:
             said[name] = list(ids[:_MOST_IDS])
             if len(ids) > _MOST_IDS:

@@ -77,7 +77,7 @@ class WaitingFor(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     kind: str
-    """`approval`, `outcome` (did a call take effect), `intervention` (what is needed for the task to go on), `question` (what a step
+    """`approval`, `review` (may the plan be carried out), `outcome` (did a call take effect), `intervention` (what is needed for the task to go on), `question` (what a step
     asks; see `answer_schema`); or `key` (the model
     refuses its key, or `secrets` of the request have to be given again) and `model` (it cannot be reached), where nothing is to be answered, and the task is resumed; `callback`
     (somebody outside uses its token, the `id`), `time` (it goes on by itself, see `until`), `pause` (a person has paused it, and
@@ -104,6 +104,10 @@ class WaitingFor(BaseModel):
     """Of a step's question: what the answer has to fit (JSON Schema)."""
     secrets: tuple[str, ...] = ()
     """Names of what was given with the request and is kept nowhere: the task is resumed with it."""
+    plan_version: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Of a review: which plan it is about."""
+    expires: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Unix seconds: nobody is waited for any longer, and no answer is no refusal."""
 
 
 class _PlanBeside:

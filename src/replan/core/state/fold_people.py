@@ -11,7 +11,7 @@ from replan.core.ids import base_of, canonical
 from replan.core.state.human_input import Said, word_of
 from replan.core.state.made_instead import CHANGED
 from replan.core.state.progress import CallState
-from replan.core.state.recovery import Edited
+from replan.core.state.recovery import Edited, Reviews
 from replan.core.state.step_recovery import Healing, Override
 from replan.core.state.task import State
 
@@ -119,13 +119,17 @@ def _is_open(state: State, event: e.TaskWaiting) -> bool:
     """True if nothing of what is waited for has come."""
     if not state.callbacks.keys().isdisjoint(event.callbacks):
         return False
+    if event.reviews and ((asked := state.open_review()) is None or asked.review_id not in event.reviews):
+        return False
     known = state.recovery
     if known is not None:
         approvals = {one.approval_id for one in known.open_approvals()}
         questions = {one.question_id for one in state.open_questions()}
         if not (approvals.issuperset(event.approvals) and questions.issuperset(event.questions)):
             return False
-    return bool(event.approvals or event.questions or event.callbacks or event.until is not None)
+    return bool(
+        event.approvals or event.questions or event.reviews or event.callbacks or event.until is not None
+    )
 
 
 def refused(state: State) -> None:
@@ -134,10 +138,53 @@ def refused(state: State) -> None:
     known.refused_in = known.refused_in or state.plans
 
 
+def _review_requested(state: State, event: e.PlanReviewRequested, ts: float) -> None:
+    _reviews(state).ask(event)
+
+
+def _reviewed(state: State, event: e.PlanReviewed, ts: float) -> None:
+    if state.ended:  # it came as the end was on its way to the log
+        return
+    state.waiting = None
+    reviews = _reviews(state)
+    asked = reviews.open()
+    if asked is None or asked.review_id != event.review_id:
+        return
+    reviews.said = event
+    if event.approved and event.plan is None:
+        reviews.agreed = asked.plan_version
+    question = f"may plan {asked.plan_version} be carried out?"
+    if not event.approved:
+        known = state.mending()
+        known.hear(Said(question, f"no: {event.reason}" if event.reason else "no", event.by))
+        known.note(state.round).news = True  # what a person says is something new
+    elif event.plan is not None or event.reason:
+        changed = "yes, as changed" if event.plan is not None else "yes"
+        state.mending().hear(
+            Said(question, f"{changed}: {event.reason}" if event.reason else changed, event.by)
+        )
+
+
+def _review_expired(state: State, event: e.PlanReviewExpired, ts: float) -> None:
+    reviews = _reviews(state)
+    asked = reviews.open()
+    if asked is not None and asked.review_id == event.review_id:
+        reviews.expired = True
+
+
+def _reviews(state: State) -> Reviews:
+    if state.reviews is None:
+        state.reviews = Reviews()
+    return state.reviews
+
+
 HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
     e.ApprovalRequested: _approval_requested,
     e.ApprovalResolved: _approval_resolved,
     e.QuestionAsked: _asked,
     e.QuestionAnswered: _answered,
+    e.PlanReviewRequested: _review_requested,
+    e.PlanReviewed: _reviewed,
+    e.PlanReviewExpired: _review_expired,
     e.TaskWaiting: _waiting,
 }

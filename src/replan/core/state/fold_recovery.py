@@ -283,7 +283,12 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
     if state.plan is not None:
         known.labels |= labels_of(state.plan, known.labels)
     before, more = set(state.steps), state.plan.more if state.plan is not None else ""
+    agreed = state.may_carry_out
+    asks_yes = state.yes_left_out
     left_out = take_plan(state, event.plan)
+    if event.review_id or not agreed:
+        left_out = _without_unagreed(state, left_out, by_person=bool(event.review_id))
+        more, state.yes_left_out = "", asks_yes
     date(state, state.given_at or ts)
     go_by_versions(state, event.made_with)
     continues = state.replanning is not None and state.replanning.continues
@@ -312,6 +317,24 @@ def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
     count(state)
     known.began = prints_of(event.plan, _succeeded(state), known.labels, state.earlier)
     state.replanning = state.escalation = None
+    if event.review_id and state.reviews is not None:
+        state.reviews.agreed = event.plan.version  # whoever has given it has agreed to it by that
+
+
+def _without_unagreed(
+    state: State, left_out: dict[StepId, StepState], *, by_person: bool
+) -> dict[StepId, StepState]:
+    """The steps that are owed: not those of a plan that nobody has agreed to, nor what a person has taken out of one. Neither has done anything."""
+    gone = {
+        name: step
+        for name, step in left_out.items()
+        if not step.closed and not step.every_call() and (by_person or step.meant == state.plans - 1)
+    }
+    if gone:
+        state.left_out = [one for one in state.left_out if gone.get(one.step.step_id) is not one]
+        known = state.mending()  # what one of them was to take the place of, another one may
+        known.replaced = {old: new for old, new in known.replaced.items() if new not in gone}
+    return {name: step for name, step in left_out.items() if name not in gone}
 
 
 def _inherit(state: State, known: Recovery, new: list[StepState], *, announced: bool) -> None:

@@ -280,6 +280,7 @@ _STATUS: dict[type, TaskStatus] = {
     e.ReplanningStarted: "replanning",
     e.TaskWaiting: "waiting",
     e.ApprovalResolved: "executing",
+    e.PlanReviewed: "executing",
     e.CallbackReceived: "executing",
     e.QuestionAnswered: "reflecting",
     **END_STATUS,

@@ -184,3 +184,23 @@ class Recovery:
 
     def open_questions(self) -> list[e.QuestionAsked]:
         return [one for one in self.questions.values() if one.question_id not in self.answers]
+
+
+@dataclass(slots=True)
+class Reviews:
+    """How it stands with plans that wait for a person's yes: the latest request, and what has come of it."""
+
+    asked: e.PlanReviewRequested | None = None
+    said: e.PlanReviewed | None = None
+    """To the latest request, and only the first that was."""
+    expired: bool = False
+    """Nobody has answered it in time."""
+    agreed: int = 0
+    """The version of the plan that a person has agreed to last."""
+
+    def open(self) -> e.PlanReviewRequested | None:
+        """The request that waits for its answer."""
+        return self.asked if self.said is None and not self.expired else None
+
+    def ask(self, asked: e.PlanReviewRequested) -> None:
+        self.asked, self.said, self.expired = asked, None, False

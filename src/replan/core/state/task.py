@@ -35,7 +35,7 @@ from replan.core.state.progress import StepState as StepState
 from replan.core.state.progress import StepStatus as StepStatus
 from replan.core.state.progress import TaskStatus as TaskStatus
 from replan.core.state.progress import status_of as status_of
-from replan.core.state.recovery import Recovery
+from replan.core.state.recovery import Recovery, Reviews
 from replan.core.state.restated import Again, Restated
 from replan.core.state.unique import Unique
 from replan.core.tools.versions import Versions
@@ -215,6 +215,8 @@ class State:
     """What somebody outside has said, by token: the first word of each."""
     recovery: Recovery | None = None
     """What recovery has done so far; None: nothing yet."""
+    reviews: Reviews | None = None
+    """How it stands with plans that a person has to agree to; None: nobody was asked."""
     evaluation: e.EvaluationCompleted | None = None
     cancel: e.CancelRequested | None = None
     pause: e.PauseRequested | None = None
@@ -646,6 +648,20 @@ class State:
         """What people were asked and have not answered; of steps as long as their calls wait for it."""
         asked = self.recovery.open_questions() if self.recovery is not None else []
         return [one for one in asked if one.kind != "question" or self._still_asks(one)]
+
+    @property
+    def may_carry_out(self) -> bool:
+        """A person has agreed to the plan, or none has to."""
+        if not self.policy.review_plan or self.begun is None:
+            return True
+        return self.reviews is not None and self.reviews.agreed == self.begun.version
+
+    def open_review(self) -> e.PlanReviewRequested | None:
+        """The plan of now, as a person is asked about it; None: nobody is, or that is about an earlier one."""
+        asked = self.reviews.open() if self.reviews is not None else None
+        if asked is None or self.begun is None or self.replanning is not None or self.ended:
+            return None
+        return asked if asked.plan_version == self.begun.version else None
 
     def _still_asks(self, question: e.QuestionAsked) -> bool:
         call = self._calls.get(question.call_key or "")

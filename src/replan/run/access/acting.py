@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from replan.core.state.task import State
-from replan.errors import AnsweredBefore, InputError, TooLate
-from replan.run.access.people import call_hash
-from replan.run.access.requests import ApprovalAnswer, ForkRequest, SettleRequest
+from replan.errors import AnsweredBefore, InputError, NoSuchPart, TooLate
+from replan.run.access.people import call_hash, plan_hash
+from replan.run.access.requests import ApprovalAnswer, ForkRequest, PlanReview, SettleRequest
+from replan.run.access.states import Places
 from replan.run.service.forking import Forking
 from replan.run.service.people.answering import check_goes_on, open_approval
+from replan.run.service.people.reviewing import open_review
 from replan.run.service.results import step_of
 from replan.run.service.tasks import Service
 
@@ -26,6 +28,29 @@ async def approve(service: Service, state: State, approval_id: str, request: App
         state.task_id, approval_id, approved=request.approved, reason=request.reason,
         parameters=request.parameters, by=by,
     )  # fmt: skip
+
+
+async def review(
+    service: Service, state: State, places: Places, version: int, request: PlanReview, by: str
+) -> None:
+    """`version`: in the list of the task's plans, of which only the last one can wait."""
+    if request.approved and request.hash is None:
+        raise InputError(
+            "a yes is for one plan as it was shown: give its `hash`, which stands beside what waits (`/waiting`)"
+        )
+    if not 1 <= version <= len(places.plans):
+        raise NoSuchPart(f"task {state.task_id!r} has no plan {version}; it has {len(places.plans)}")
+    asked = open_review(state)
+    if version < len(places.plans) or (request.hash is not None and request.hash != plan_hash(asked)):
+        raise AnsweredBefore(f"plan {version} is not the one that waits any more: look at what waits now")
+    await service.review(
+        state.task_id,
+        asked.review_id,
+        approved=request.approved,
+        reason=request.reason,
+        plan=request.plan,
+        by=by,
+    )
 
 
 async def settle(service: Service, state: State, step_id: str, request: SettleRequest, by: str) -> None:

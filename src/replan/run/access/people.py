@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from replan.core.calls.site import slot_of
-from replan.core.events import ApprovalRequested
+from replan.core.events import ApprovalRequested, PlanReviewRequested
 from replan.core.ids import canonical, digest
 from replan.core.references.refs import references
 from replan.core.report.result import WaitingFor
@@ -16,12 +16,12 @@ from replan.errors import TaskNotFound
 from replan.ports import Store, TaskSummary
 from replan.run.access.callers import Caller
 from replan.run.access.reading import check_cursor
-from replan.run.access.views import Page, WaitingTask
+from replan.run.access.views import Page, PlanView, ReviewView, WaitingTask
 from replan.run.service.people.answering import open_approval
 from replan.run.service.results import agreed, open_approvals, waiting_for
 from replan.run.service.tasks import Service
 
-ASKED = ("approval", "outcome", "intervention", "question", "key", "model", "process")
+ASKED = ("approval", "review", "outcome", "intervention", "question", "key", "model", "process")
 """What a person has to do something about; a pause is somebody's own doing."""
 LOOKED_AT = 200
 """Tasks of a page: many of them may wait for a time, or for nothing."""
@@ -34,6 +34,11 @@ def call_hash(asked: ApprovalRequested) -> str:
     return digest(
         canonical([asked.approval_id, asked.tool_id, asked.call_key, dict(asked.seals), asked.parameters])
     )
+
+
+def plan_hash(asked: PlanReviewRequested) -> str:
+    """What stands for a plan as it is shown: the request, which is about one version of it and no other."""
+    return digest(canonical([asked.review_id, asked.plan_version]))
 
 
 async def waiting(
@@ -64,15 +69,38 @@ def of_people(summary: TaskSummary, state: State) -> list[WaitingTask]:
     return [_shown(summary, state, one, asked.get(one.id)) for one in waiting_for(state) if one.kind in ASKED]
 
 
+async def with_plans(
+    found: list[WaitingTask], state: State, look: Callable[[], Coroutine[Any, Any, PlanView]]
+) -> list[WaitingTask]:
+    """With the plan itself, where a person is asked about one. `look`: reads the last plan of the task."""
+    asked = state.open_review()
+    if asked is None or not any(one.waiting_for.kind == "review" for one in found):
+        return found
+    seen = await look()
+    review = ReviewView(
+        version=seen.version,
+        plan=seen.plan,
+        outlook=asked.outlook,
+        changes=seen.changes,
+        problems=asked.problems,
+    )
+    return [
+        one.model_copy(update={"review": review}) if one.waiting_for.kind == "review" else one
+        for one in found
+    ]
+
+
 def _shown(
     summary: TaskSummary, state: State, one: WaitingFor, asked: ApprovalRequested | None
 ) -> WaitingTask:
+    review = state.open_review() if one.kind == "review" else None
     return WaitingTask(
         task_id=summary.task_id,
         description=summary.description,
         since=state.last_ts,
         waiting_for=one,
-        hash=None if asked is None else call_hash(asked),
+        hash=call_hash(asked) if asked is not None else plan_hash(review) if review is not None else None,
+        expires=one.expires,
         sources={} if asked is None else sources(state, asked),
     )
 

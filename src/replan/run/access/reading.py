@@ -7,18 +7,22 @@ import contextlib
 from collections.abc import Coroutine, Sequence
 from typing import Any, get_args
 
+from replan.beside import beside
+from replan.core.data.pieces import MANY
 from replan.core.events import PlanGenerated, PlanUpdated, Record
 from replan.core.ids import task_id_problem
+from replan.core.plan.diff import PlanChanges, changes_of
 from replan.core.state.progress import TaskStatus
 from replan.core.state.task import ENDED, State
+from replan.core.types import Plan
 from replan.errors import InputError, NoSuchPart, NotAllowed, TaskNotFound
 from replan.ports import Store, TaskSummary
 from replan.run.access.callers import Caller
-from replan.run.access.estimates import Estimates, critical_path
 from replan.run.access.ports import Driver
 from replan.run.access.states import Places
 from replan.run.access.submitting import own_name
 from replan.run.access.views import Page, PlanView, StepView, TaskRow, TaskView
+from replan.run.reviews.estimates import Estimates, critical_path
 from replan.run.service.results import step_of, step_result, waiting_for
 from replan.run.service.tasks import Service
 
@@ -134,10 +138,13 @@ async def until_it_ends(service: Service, driver: Driver, task_id: str, secs: fl
 
 async def plans(service: Service, task_id: str, places: Places) -> list[PlanView]:
     estimates = Estimates(service.parts, {})
-    return [
-        await _plan(await _at(service, task_id, seq), version, estimates)
-        for version, seq in enumerate(list(places.plans), 1)
-    ]
+    found: list[PlanView] = []
+    before: Record | None = None
+    for version, seq in enumerate(list(places.plans), 1):
+        record = await _at(service, task_id, seq)
+        found.append(await _plan(record, version, estimates, before))
+        before = record
+    return found
 
 
 async def plan(service: Service, task_id: str, places: Places, version: int) -> PlanView:
@@ -145,7 +152,8 @@ async def plan(service: Service, task_id: str, places: Places, version: int) -> 
         there = ", ".join(map(str, range(1, len(places.plans) + 1))) or "none yet"
         raise NoSuchPart(f"task {task_id!r} has no plan {version}; there are: {there}")
     record = await _at(service, task_id, places.plans[version - 1])
-    return await _plan(record, version, Estimates(service.parts, {}))
+    before = await _at(service, task_id, places.plans[version - 2]) if version > 1 else None
+    return await _plan(record, version, Estimates(service.parts, {}), before)
 
 
 async def _at(service: Service, task_id: str, seq: int) -> Record:
@@ -156,7 +164,18 @@ async def _at(service: Service, task_id: str, seq: int) -> Record:
     return found[0]
 
 
-async def _plan(record: Record, version: int, estimates: Estimates) -> PlanView:
+def _plan_of(record: Record | None) -> Plan | None:
+    event = None if record is None else record.event
+    return event.plan if isinstance(event, PlanGenerated | PlanUpdated) else None
+
+
+async def changes_between(old: Plan | None, new: Plan, before: int | None) -> PlanChanges:
+    """From one plan to the next; `before`: what the old one is called in the list of plans."""
+    found = await beside(changes_of, old, new) if len(new.steps) > MANY else changes_of(old, new)
+    return found.model_copy(update={"before": before}) if old is not None else found
+
+
+async def _plan(record: Record, version: int, estimates: Estimates, before: Record | None) -> PlanView:
     event = record.event
     assert isinstance(event, PlanGenerated | PlanUpdated)
     return PlanView(
@@ -166,6 +185,7 @@ async def _plan(record: Record, version: int, estimates: Estimates) -> PlanView:
         reason=getattr(event, "reason", "") or "",
         plan=event.plan.model_dump(mode="json"),
         critical_path=tuple(await critical_path(event.plan, estimates)),
+        changes=await changes_between(_plan_of(before), event.plan, version - 1),
     )
 
 

@@ -40,6 +40,8 @@ class SubmitOptions(Body):
     max_rounds: Count | None = None
     evaluation: Literal["model", "steps"] | None = None
     approval: Literal["never", "destructive", "all"] | None = None
+    review_plan: bool | None = None
+    """Whether each plan waits for a person's yes before any step of it starts; where the service wants that, it does."""
     success_threshold: Annotated[float, Field(ge=0, le=100)] | None = None
     interactive: bool = True
     """Whether it waits for people; else what needs one fails."""
@@ -125,6 +127,18 @@ class ApprovalAnswer(Body):
     reason: Text = ""
     parameters: Json | None = None
     """Laid over those that were shown."""
+
+
+class PlanReview(Body):
+    """Yes or no to a plan that waits; with `plan`, to that one in its place."""
+
+    approved: bool
+    hash: Annotated[str, Field(max_length=200)] | None = None
+    """Of the plan as it was shown. It has to be given with a yes."""
+    reason: Text = ""
+    """Of a no: the next plan is made with it."""
+    plan: Json | None = None
+    """The whole plan. It has to pass every check; of one that does not, nothing is kept."""
 
 
 class QuestionAnswer(Body):

@@ -34,6 +34,7 @@ from replan.run.access.requests import (
     HintRequest,
     JudgeRequest,
     PauseRequest,
+    PlanReview,
     QuestionAnswer,
     SettleRequest,
     SignalRequest,
@@ -240,7 +241,9 @@ class UseCases:
     async def waits(self, caller: Caller, task_id: str) -> list[WaitingTask]:
         """What one task waits for from people."""
         summary = await self._own(caller, task_id, "read")
-        return people.of_people(summary, await self._state(summary.task_id, summary))
+        state = await self._state(summary.task_id, summary)
+        found = people.of_people(summary, state)
+        return await people.with_plans(found, state, lambda: self._last_plan(summary.task_id))
 
     async def approval(self, caller: Caller, task_id: str, approval_id: str) -> WaitingTask:
         """A call that waits for a yes, its large values whole."""
@@ -326,9 +329,13 @@ class UseCases:
         await self._driver.go_on(task_id)
         return told
 
-    async def review(self, caller: Caller, task_id: str, version: int) -> TaskView:
+    @act
+    async def review(self, caller: Caller, task_id: str, version: int, request: PlanReview) -> TaskView:
+        """Yes or no to a plan that waits, or another plan in its place; `AnsweredBefore` says who was faster."""
         task_id = await self._name(caller, task_id, "approve")
-        raise NotBuilt("plans cannot be held for a review yet; submit with dry_run to see one first")
+        places = await self._states.places(task_id)
+        await acting.review(self._service, await self._state(task_id), places, version, request, caller.who)
+        return await self._gone_on(caller, task_id)
 
     # ── catalogue ──
 
@@ -359,6 +366,10 @@ class UseCases:
             raise NotAllowed("metrics tell of the tasks of all tenants: they need a key that is of none")
 
     # ── inside ──
+
+    async def _last_plan(self, task_id: str) -> PlanView:
+        places = await self._states.places(task_id)
+        return await reading.plan(self._service, task_id, places, len(places.plans))
 
     async def _own(self, caller: Caller, task_id: str, scope: Scope) -> TaskSummary:
         """The task's row. One of another tenant is not there, word for word."""
@@ -447,9 +458,7 @@ class UseCases:
         self, caller: Caller, request: SubmitRequest, spent: Callable[[Usage], None] | None = None
     ) -> Preview:
         wanted = await self._wanted(caller, request)
-        return await previewing.preview(
-            await self._service.planned(wanted, spent), wanted, self._service.parts
-        )
+        return await previewing.preview(await self._service.planned(wanted, spent), self._service.parts)
 
     def _has(self, caller: Caller) -> submitting.IsThere:
         """Whether there is a task of the caller's tenant of just that id."""

@@ -6,6 +6,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from replan.core.limits.outlook import Outlook
+from replan.core.plan.diff import PlanChanges
 from replan.core.report.result import StepResult, WaitingFor
 from replan.core.types import Usage
 
@@ -93,6 +95,8 @@ class PlanView(View):
     plan: dict[str, Any]
     critical_path: tuple[str, ...] = ()
     """The steps that decide how long it takes, by what their tools have taken so far."""
+    changes: PlanChanges = PlanChanges()
+    """From the plan before this one, step by step."""
 
 
 class OutputPiece(View):
@@ -109,6 +113,20 @@ class OutputPiece(View):
     """Where all of it lies, if it is kept apart: `…/artifacts/{artifact_id}` gives it as it is."""
 
 
+class ReviewView(View):
+    """A plan that waits for a person's yes."""
+
+    version: int
+    """In the list of the task's plans."""
+    plan: dict[str, Any]
+    outlook: Outlook
+    """What it would do, counted and estimated."""
+    changes: PlanChanges
+    """From the plan before it."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with the plan that was given in its place last, and could not be carried out."""
+
+
 class WaitingTask(View):
     """What a task waits for from people."""
 
@@ -117,32 +135,19 @@ class WaitingTask(View):
     since: float
     waiting_for: WaitingFor
     hash: str | None = None
-    """Of the call that is to be agreed to: a yes has to give it."""
+    """Of the call, or the plan, that is to be agreed to: a yes has to give it."""
     expires: float | None = None
     """Unix seconds; null: it can be answered as long as the task waits."""
     sources: dict[str, list[str]] = {}
     """Where the values of that call come from, by parameter: the references in the plan; none for what the plan itself says."""
+    review: ReviewView | None = None
+    """The plan that is to be agreed to."""
 
 
-class Preview(View):
+class Preview(Outlook):
     """What a task would do, planned and checked; nothing is stored or run."""
 
     plan: dict[str, Any]
-    effects: tuple[str, ...]
-    """Calls that change something."""
-    approvals: tuple[str, ...]
-    """Steps whose calls would need a person's yes."""
-    tool_calls: int
-    """At least; a `for_each` over what is not known yet counts once."""
-    open_items: tuple[str, ...] = ()
-    """The steps of which that is so."""
-    model_calls: int
-    """If all goes well."""
-    estimated_secs: float | None
-    """Of the critical path, by what the tools have taken so far; null: one of them was never called."""
-    estimated_cost_usd: float | None
-    """Of the models; null: the price of one of them is not known."""
-    critical_path: tuple[str, ...] = ()
     usage: Usage = Usage()
     """What this preview itself has cost."""
 

@@ -12,6 +12,7 @@ from replan.core.decide import (
     Evaluate,
     Execute,
     Finish,
+    HoldPlan,
     MakePlan,
     Pause,
     Reflect,
@@ -21,6 +22,7 @@ from replan.core.decide import (
     StartRound,
     Stop,
     Take,
+    TakeReviewed,
     Wait,
     decide,
     rests_on_a_doubt,
@@ -35,6 +37,7 @@ from replan.run.human_input import wishes
 from replan.run.orchestrator.ending import Ending
 from replan.run.recovery import by_relatives
 from replan.run.recovery.left_apart import left_apart, settle_left
+from replan.run.reviews import holding as reviews
 from replan.run.rounds import judging, stages
 from replan.run.rounds import next_round as rounds
 from replan.run.session.context import Run
@@ -77,6 +80,10 @@ class Deciding(Ending):
                 case MakePlan():
                     if not stages.take_plan(run):
                         return _apart(run, stages.plan(run))
+                case HoldPlan():
+                    return reviews.hold(run)
+                case TakeReviewed():
+                    return reviews.take(run)
                 case Execute():
                     return execute(run, self.deadline)
                 case Evaluate():

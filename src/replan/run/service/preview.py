@@ -78,6 +78,13 @@ async def check_given(submitted: TaskSubmitted, parts: Parts, task_id: str, *, l
     return passed if run.state.following is None else None
 
 
+def unstored(parts: Parts, state: State) -> Run:
+    """A task as it is, whatever would be recorded of it goes nowhere: to find out what a check would say."""
+    return Run(
+        replace(parts, store=cast(Store, cast(Any, _NoLog())), taps=()), Claim(state.task_id, 0), state
+    )
+
+
 async def _begun(submitted: TaskSubmitted, parts: Parts, task_id: str, **changes: Any) -> Run:
     """As far as a task is before its first plan."""
     state = State(task_id=task_id, secrets=known_to(submitted, parts.tools, parts.secrets))

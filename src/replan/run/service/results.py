@@ -9,7 +9,15 @@ from replan.beside import beside
 from replan.core.calls.site import slot_of
 from replan.core.data.pieces import MANY
 from replan.core.decide import paused_words
-from replan.core.events import ApprovalRequested, QuestionAsked, TaskCompleted, TaskFailed, TaskWaiting
+from replan.core.events import (
+    ApprovalRequested,
+    PlanReviewRequested,
+    QuestionAsked,
+    TaskCompleted,
+    TaskFailed,
+    TaskWaiting,
+)
+from replan.core.limits.outlook import outlook_words
 from replan.core.references.paths import PathError, check_path, select
 from replan.core.report.failure import FailureReport, reported
 from replan.core.report.result import CallResult, StepResult, TaskResult, WaitingFor
@@ -79,6 +87,8 @@ def waiting_for(state: State) -> tuple[WaitingFor, ...]:
         resumed = WaitingFor(kind=waiting.because, id="", text=waiting.reason, secrets=waiting.secrets)
         return (resumed, *waits)
     waits = (*waits, *_waits(waiting)) if waiting is not None else waits
+    if (review := state.open_review()) is not None:
+        waits = (reviewed(review), *waits)
     if known is None:
         return waits
     approvals = [agreed(one) for one in open_approvals(state)]
@@ -101,6 +111,19 @@ def asked(one: QuestionAsked) -> WaitingFor:
     )  # fmt: skip
 
 
+def reviewed(one: PlanReviewRequested) -> WaitingFor:
+    """A plan that a person is asked about."""
+    wrong = "; ".join(one.problems)
+    told = [
+        outlook_words(one.outlook),
+        f"What was given in its place cannot be carried out: {wrong}" if wrong else "",
+    ]
+    return WaitingFor(
+        kind="review", id=one.review_id, text=f"May plan {one.plan_version} be carried out?",
+        background=". ".join(filter(None, told)), plan_version=one.plan_version, expires=one.expires,
+    )  # fmt: skip
+
+
 def _unanswered(state: State) -> tuple[WaitingFor, ...]:
     """What steps have asked in vain: nobody could be asked, or nobody has answered in time."""
     known = state.recovery
@@ -119,7 +142,7 @@ def _waits(waiting: TaskWaiting) -> tuple[WaitingFor, ...]:
     """What it waits for beside people."""
     text = "Somebody outside uses this token, with what has come of it."
     found = [WaitingFor(kind="callback", id=token, text=text) for token in waiting.callbacks]
-    if waiting.until is not None:
+    if waiting.until is not None and not waiting.reviews:
         found.append(WaitingFor(kind="time", id="", text=waiting.reason, until=waiting.until))
     return tuple(found)
 

@@ -13,12 +13,14 @@ from replan.core.events import (
     TERMINAL,
     ApprovalRequested,
     CancelRequested,
+    PlanReviewRequested,
     QuestionAsked,
     Record,
     TaskSubmitted,
 )
 from replan.core.limits.needs import Work, work_of
 from replan.core.references.kept import KeptBytes, artifact_named
+from replan.core.report.held_plan import HeldPlan
 from replan.core.report.result import TaskResult
 from replan.core.secrets import NOTHING_SECRET, KnownSecrets, is_said, text_without_secrets
 from replan.core.state.fold import fold
@@ -43,7 +45,7 @@ from replan.run.service import forking
 from replan.run.service.asleep import OVERDUE_SECS, due_by_itself, until_it_goes_on
 from replan.run.service.event_stream import Line
 from replan.run.service.forking import Forking, Kin
-from replan.run.service.people import answering, interventions
+from replan.run.service.people import answering, interventions, reviewing
 from replan.run.service.people.callbacks import receive
 from replan.run.service.preview import check_given, plan_unstored
 from replan.run.service.results import part_at, part_of, result_of, step_of
@@ -401,6 +403,28 @@ class Service:
         with what fits it: in words, or as the value itself in `output`.
         """
         return await answering.answer(self.parts, task_id, text, question_id, output=output, by=by)
+
+    async def review(
+        self,
+        task_id: str,
+        which: str | int | None = None,
+        *,
+        approved: bool,
+        reason: str = "",
+        plan: JsonObject | None = None,
+        by: str = "",
+    ) -> PlanReviewRequested:
+        """Agree to the plan that waits, or not; with `plan`, to that one in its place (`PlanInvalid`: nothing of it is kept).
+
+        `which`: the request, or the version of the plan; None: the one that waits. Whoever drives the task goes on; if nobody does, resume it.
+        """
+        return await reviewing.review(
+            self.parts, task_id, which, approved=approved, reason=reason, plan=plan, by=by
+        )
+
+    async def held_plan(self, task_id: str) -> HeldPlan:
+        """The plan that waits for a person's yes, with what it would do and what it changes."""
+        return await reviewing.held_plan(self.parts, task_id)
 
     async def signal(self, task_id: str, token: str, data: Any = None, by: str = "") -> bool:
         """Tell a task what it waits for, or will wait for, by a token that it has given out; False if it knew that already."""

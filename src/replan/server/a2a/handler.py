@@ -16,7 +16,13 @@ from replan.core.data.pieces import AT_ONCE, weight
 from replan.core.report.result import TaskResult
 from replan.core.state.task import ENDED
 from replan.run.access.callers import Caller, need, reader
-from replan.run.access.requests import ApprovalAnswer, HintRequest, QuestionAnswer, SubmitRequest
+from replan.run.access.requests import (
+    ApprovalAnswer,
+    HintRequest,
+    PlanReview,
+    QuestionAnswer,
+    SubmitRequest,
+)
 from replan.run.access.use_cases import MOST_WAIT_SECS
 from replan.run.access.views import TaskView, WaitingTask
 from replan.server.a2a import messages as m
@@ -189,6 +195,13 @@ class Handler:
                 )
             answer = _read(ApprovalAnswer, {"reason": text, **data}, "parts.data")
             await self._cases.approve(who.caller, task.task_id, one.waiting_for.id, answer)
+        elif one.review is not None:
+            if not data:
+                raise t.InvalidParamsError(
+                    message='a plan waits for a yes or no: answer with a data part, {"approved": true, "hash": "…"}'
+                )
+            said = _read(PlanReview, {"reason": text, **data}, "parts.data")
+            await self._cases.review(who.caller, task.task_id, one.review.version, said)
         else:
             words = "" if one.waiting_for.kind == "question" and "output" in data else text
             reply = _read(QuestionAnswer, {"text": words, **data}, "parts")

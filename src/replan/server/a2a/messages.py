@@ -78,6 +78,7 @@ def asked_of(waiting: list[WaitingTask]) -> list[Any]:
             "tool_id": one.waiting_for.tool_id,
             "parameters": one.waiting_for.parameters,
             "hash": one.hash,
+            **({"review": one.review.model_dump(mode="json")} if one.review is not None else {}),
             **({"answer_schema": one.waiting_for.answer_schema} if one.waiting_for.answer_schema else {}),
         }
         for one in waiting

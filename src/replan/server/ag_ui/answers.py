@@ -8,10 +8,17 @@ from ag_ui.core import ResumeEntry
 from pydantic import BaseModel, ValidationError
 
 from replan.core.data.strict_json import storable
-from replan.core.events import ApprovalResolved, CancelRequested, Event, QuestionAnswered, QuestionAsked
+from replan.core.events import (
+    ApprovalResolved,
+    CancelRequested,
+    Event,
+    PlanReviewed,
+    QuestionAnswered,
+    QuestionAsked,
+)
 from replan.errors import AnsweredBefore, InputError, NoSuchPart, TaskEnded
 from replan.run.access.callers import reader
-from replan.run.access.requests import ApprovalAnswer, QuestionAnswer
+from replan.run.access.requests import ApprovalAnswer, PlanReview, QuestionAnswer
 from replan.run.access.views import WaitingTask
 from replan.server.http.calls import Call
 
@@ -47,6 +54,8 @@ async def _answer(call: Call, task_id: str, waiting: WaitingTask, one: ResumeEnt
     cases, caller, name = call.cases, call.caller, waiting.waiting_for.id
     if waiting.waiting_for.kind == "approval":
         await cases.approve(caller, task_id, name, _approval(one))
+    elif waiting.review is not None:
+        await cases.review(caller, task_id, waiting.review.version, _review(one))
     elif one.status == "cancelled":
         await cases.cancel(caller, task_id, _UNANSWERED)
     else:
@@ -61,7 +70,11 @@ async def _before(
     while page := await call.cases.events(reads, task_id, after=after, limit=_AT_ONCE):
         for record in page:
             match record.event:
-                case ApprovalResolved(approval_id=known) | QuestionAnswered(question_id=known):
+                case (
+                    ApprovalResolved(approval_id=known)
+                    | QuestionAnswered(question_id=known)
+                    | PlanReviewed(review_id=known)
+                ):
                     if known == name:
                         if _same(record.event, one, call.caller.who):
                             return record.seq
@@ -92,6 +105,10 @@ def _same(event: Event, one: ResumeEntry, who: str) -> bool:
             and all(name in wanted and wanted[name] == value for name, value in changes.items())
             and (bool(said.parameters) or not (changes or event.without))
         )
+    if isinstance(event, PlanReviewed):
+        review = _review(one)
+        given = (review.approved, storable(review.reason), review.plan)
+        return event.by == who and (event.approved, event.reason, event.plan) == given
     if isinstance(event, QuestionAnswered) and one.status != "cancelled":
         text = read(QuestionAnswer, _payload(one), "resume.payload")
         if event.step_id is not None:  # a value was said in words or as it is
@@ -118,6 +135,19 @@ def _approval(one: ResumeEntry) -> ApprovalAnswer:
     if said.approved and said.hash is None:
         raise InputError(
             "resume.payload.hash: a yes is for one call as it was shown: give what the interrupt has in metadata.hash"
+        )
+    return said
+
+
+def _review(one: ResumeEntry) -> PlanReview:
+    """Yes or no to a plan."""
+    payload = _payload(one)
+    if one.status == "cancelled":
+        payload = {"approved": False, "reason": str(payload.get("reason", ""))}
+    said = read(PlanReview, payload, "resume.payload")
+    if said.approved and said.hash is None:
+        raise InputError(
+            "resume.payload.hash: a yes is for one plan as it was shown: give what the interrupt has in metadata.hash"
         )
     return said
 

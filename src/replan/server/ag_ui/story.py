@@ -45,6 +45,16 @@ _APPROVAL = {
     },
     "required": ["approved"],
 }
+_REVIEW = {
+    "type": "object",
+    "properties": {
+        "approved": {"type": "boolean"},
+        "hash": {"type": "string", "description": "That of `metadata.hash`; a yes has to give it."},
+        "reason": {"type": "string"},
+        "plan": {"type": "object", "description": "Another plan in its place, whole."},
+    },
+    "required": ["approved"],
+}
 _ANSWER = {
     "type": "object",
     "properties": {"text": {"type": "string"}, "output": {}},
@@ -142,13 +152,13 @@ class Story:
 
 def _interrupt(waiting: WaitingTask) -> Interrupt:
     one = waiting.waiting_for
-    approval = one.kind == "approval"
+    schema = {"approval": _APPROVAL, "review": _REVIEW}.get(one.kind)
     until = waiting.expires
     return Interrupt(
         id=f"{waiting.task_id}/{one.id}",
         reason=one.kind,
         message=one.text,
-        response_schema=_APPROVAL if approval else _answer(one) if one.id else None,
+        response_schema=schema or (_answer(one) if one.id else None),
         expires_at=None if until is None else datetime.fromtimestamp(until, UTC).isoformat(),
         metadata={
             "hash": waiting.hash,
@@ -156,6 +166,7 @@ def _interrupt(waiting: WaitingTask) -> Interrupt:
             "step_id": one.step_id,
             "tool_id": one.tool_id,
             "parameters": one.parameters,
+            **({"review": waiting.review.model_dump(mode="json")} if waiting.review is not None else {}),
         },
     )
 

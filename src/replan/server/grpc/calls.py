@@ -12,6 +12,7 @@ from replan.run.access.requests import (
     HintRequest,
     JudgeRequest,
     PauseRequest,
+    PlanReview,
     QuestionAnswer,
     ReasonRequest,
     ResumeRequest,
@@ -187,7 +188,8 @@ async def _skip(here: Shared, caller: Caller, message: Any) -> Any:
 
 
 async def _review(here: Shared, caller: Caller, message: Any) -> Any:
-    return await here.use_cases.review(caller, task_of(message), message.version)
+    given = await said(PlanReview, message, "task_id", "version")
+    return await here.use_cases.review(caller, task_of(message), message.version, given)
 
 
 async def _tools(here: Shared, caller: Caller, message: Any) -> Any:
@@ -231,7 +233,7 @@ UNARY: Mapping[str, Unary] = {
     "AnswerApproval": Unary(pb.AnswerApprovalRequest, pb.Task, _approve),
     "AnswerQuestion": Unary(pb.AnswerQuestionRequest, pb.Task, _answer),
     "SendSignal": Unary(pb.SendSignalRequest, pb.SignalTold, _signal),
-    "ReviewPlan": Unary(pb.PlanRequest, pb.Task, _review),
+    "ReviewPlan": Unary(pb.ReviewPlanRequest, pb.Task, _review),
     "ListTools": Unary(pb.Empty, pb.ToolList, _tools, heavy=True),
     "GetToolStats": Unary(pb.ToolRequest, pb.ToolStats, _tool_stats),
     "ListWorkflows": Unary(pb.Empty, pb.JsonList, _workflows),
@@ -242,6 +244,7 @@ UNARY: Mapping[str, Unary] = {
 SAID: Mapping[str, str] = {
     "approve": "AnswerApproval",
     "answer": "AnswerQuestion",
+    "review": "ReviewPlan",
     "hint": "GiveHint",
     "cancel": "CancelTask",
     "pause": "PauseTask",

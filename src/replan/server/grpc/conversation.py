@@ -23,7 +23,7 @@ _MOST_WAITING = 64
 _LAST_WORDS_SECS = 0.25
 """So long after the last event, and after each thing that is said then, it is listened for what was said before the end was known."""
 _MOST_LAST_WORDS_SECS = 2.0
-_ASKS = frozenset({"approval_requested", "question_asked"})
+_ASKS = frozenset({"approval_requested", "question_asked", "plan_review_requested"})
 
 
 class Conversation:

@@ -43,6 +43,18 @@ APPROVAL: dict[str, Any] = {
     "yes": {"summary": "Yes to the call that was shown", "value": {"approved": True, "hash": "f2c1…"}},
     "no": {"summary": "No, and why", "value": {"approved": False, "reason": "the amount is too high"}},
 }
+REVIEW: dict[str, Any] = {
+    "yes": {"summary": "Yes to the plan that was shown", "value": {"approved": True, "hash": "8b0e…"}},
+    "no": {"summary": "No, and why", "value": {"approved": False, "reason": "leave the archive alone"}},
+    "other": {
+        "summary": "Another plan in its place",
+        "value": {
+            "approved": True,
+            "hash": "8b0e…",
+            "plan": {"steps": [{"step_id": "rome", "tool": "weather", "parameters": {"city": "Rome"}}]},
+        },
+    },
+}
 ANSWER: dict[str, Any] = {"answer": {"summary": "An answer", "value": {"text": "Use the second account."}}}
 SIGNAL: dict[str, Any] = {
     "signal": {"summary": "What has come", "value": {"token": "cb_7f3a", "data": {"paid": True}}}
@@ -138,6 +150,6 @@ ANSWERS: dict[str, Any] = {
 """What calls answer when all is well, by name; those that are not here answer with the task."""
 TASK = _TASK
 BODIES: dict[str, Any] = {
-    "submit": SUBMIT, "hint": HINT, "approve": APPROVAL, "answer": ANSWER, "signal": SIGNAL, "settle": SETTLE,
+    "submit": SUBMIT, "hint": HINT, "approve": APPROVAL, "review": REVIEW, "answer": ANSWER, "signal": SIGNAL, "settle": SETTLE,
 }  # fmt: skip
 """What calls take, by name."""

@@ -16,8 +16,8 @@ from replan.core.types import JsonObject
 from replan.core.waits.questions import right_answer
 from replan.core.words import one_line, text_of
 from replan.errors import ReplanError
-from replan.run.access.callers import Caller
-from replan.run.access.requests import ApprovalAnswer, QuestionAnswer
+from replan.run.access.callers import Caller, reader
+from replan.run.access.requests import ApprovalAnswer, PlanReview, QuestionAnswer
 from replan.run.access.views import WaitingTask
 from replan.server.mcp.following import AskedLater
 from replan.server.shared import Shared
@@ -29,7 +29,7 @@ _MOST_FORMS = 10
 _MOST_OF_A_TASK = 500
 """Characters of its description."""
 _OUTCOMES = ["yes", "no", "cannot tell"]
-_KINDS = frozenset({"approval", "outcome", "intervention", "question"})
+_KINDS = frozenset({"approval", "review", "outcome", "intervention", "question"})
 
 
 def can_be_asked(ctx: ServerRequestContext[Any, Any]) -> bool:
@@ -51,6 +51,10 @@ def form_of(one: WaitingTask) -> types.ElicitRequestFormParams:
             lines.append(f"Not shown as they are: {', '.join(map(_json, waits.hidden))}")
         if one.hash is not None:
             lines.append(f"Call: {one.hash}")
+    if one.review is not None:
+        lines.append(f"Plan: {_json(_steps(one.review.plan), indent=2)}")
+        if one.hash is not None:
+            lines.append(f"Hash: {one.hash}")
     if waits.background:
         lines.append(f"Background: {_json(waits.background)}")
     lines.append(f"Task: {_json(one.description[:_MOST_OF_A_TASK])}")
@@ -61,7 +65,21 @@ def _json(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
+def _steps(plan: JsonObject) -> list[JsonObject]:
+    """What a person has to see of them."""
+    seen = ("step_id", "tool", "parameters", "actions", "dependencies", "when", "for_each")
+    return [{name: step[name] for name in seen if step.get(name)} for step in plan.get("steps", ())]
+
+
 def _schema(waits: WaitingFor) -> JsonObject:
+    if waits.kind == "review":
+        yes = {"type": "boolean", "title": "Carry this plan out", "description": "No: another plan is made."}
+        reason = {
+            "type": "string",
+            "title": "Reason",
+            "description": "Of a no: what the next plan should do otherwise.",
+        }
+        return {"type": "object", "properties": {"approve": yes, "reason": reason}, "required": ["approve"]}
     if waits.kind == "approval":
         yes = {"type": "boolean", "title": "Make this call", "description": "No: it is not made."}
         reason = {"type": "string", "title": "Reason", "description": "Of a no: what should be done instead."}
@@ -130,7 +148,13 @@ class Answers:
                     "approved": content["approve"], "hash": call, "reason": str(content.get("reason") or "")[:10_000],
                 })  # fmt: skip
                 await uses.approve(caller, task_id, asked_id, answer)
-            elif kind != "approval" and (given := content.get("answer")) not in (None, ""):
+            elif kind == "review" and isinstance(content.get("approve"), bool):
+                reviewed = PlanReview.model_validate({
+                    "approved": content["approve"], "hash": call, "reason": str(content.get("reason") or "")[:10_000],
+                })  # fmt: skip
+                version = len(await uses.plans(reader(caller), task_id))
+                await uses.review(caller, task_id, version, reviewed)
+            elif kind not in ("approval", "review") and (given := content.get("answer")) not in (None, ""):
                 words = given[:100_000] if isinstance(given, str) else ""
                 answered = QuestionAnswer(text=words, output=None if words else given)
                 await uses.answer(caller, task_id, asked_id, answered)

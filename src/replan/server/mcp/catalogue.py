@@ -16,6 +16,7 @@ from replan.run.access.requests import (
     HintRequest,
     JudgeRequest,
     PauseRequest,
+    PlanReview,
     QuestionAnswer,
     SettleRequest,
     SubmitRequest,
@@ -127,6 +128,10 @@ async def _approve(here: Shared, caller: Caller, given: m.Approve) -> TaskView:
     return await here.use_cases.approve(caller, given.task_id, given.approval_id, part)
 
 
+async def _review(here: Shared, caller: Caller, given: m.ReviewPlan) -> TaskView:
+    return await here.use_cases.review(caller, given.task_id, given.version, _part(PlanReview, given))
+
+
 async def _answer(here: Shared, caller: Caller, given: m.Answer) -> TaskView:
     part = _part(QuestionAnswer, given)
     return await here.use_cases.answer(caller, given.task_id, given.question_id, part)
@@ -218,6 +223,11 @@ OFFERED: dict[str, Offered] = {
         "It is the person's decision, not yours.",
         m.Approve, TaskView, "approve", _approve, destructive=True,
     ),
+    "review_plan": Offered(
+        "Hand on a person's yes or no to a plan that waits, or another plan in its place. Show the person its steps and effects first, as "
+        "`waiting` with the task's id tells them (`review`); a yes gives its hash. It is the person's decision, not yours.",
+        m.ReviewPlan, TaskView, "approve", _review, destructive=True,
+    ),
     "answer": Offered(
         "Hand on a person's answer to a question of a task. Of a call in doubt: yes, no or cannot tell; to a step's question what its "
         "`answer_schema` says, in words (`text`) or as a value (`output`).",
@@ -263,5 +273,5 @@ OFFERED: dict[str, Offered] = {
     ),
 }  # fmt: skip
 """By name."""
-FOR_PEOPLE = frozenset({"approve", "answer", "settle_step"})
+FOR_PEOPLE = frozenset({"approve", "review_plan", "answer", "settle_step"})
 """What hands on the word of a person; may be left out, so that no model can say it in a person's place."""

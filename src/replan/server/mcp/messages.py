@@ -16,6 +16,7 @@ from replan.run.access.requests import (
     Json,
     JudgeRequest,
     PauseRequest,
+    PlanReview,
     QuestionAnswer,
     ReasonRequest,
     SettleRequest,
@@ -88,6 +89,11 @@ class ListWaiting(Input):
 
 class Approve(OfTask, ApprovalAnswer):
     approval_id: str
+
+
+class ReviewPlan(OfTask, PlanReview):
+    version: Annotated[int, Field(ge=1), Whole]
+    """`review.version` of what waits."""
 
 
 class Answer(OfTask, QuestionAnswer):

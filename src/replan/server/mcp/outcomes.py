@@ -14,7 +14,7 @@ from replan.server.shared import Shared
 
 MOST_ANSWER_BYTES = 65_536
 """Of an answer that a model is shown."""
-_OF_PEOPLE = frozenset({"approval", "outcome", "intervention", "question"})
+_OF_PEOPLE = frozenset({"approval", "review", "outcome", "intervention", "question"})
 
 
 async def outcome_of(here: Shared, caller: Caller, task_id: str) -> Outcome:
@@ -70,8 +70,8 @@ def _next(here: Shared, task: TaskView, waiting: list[WaitingTask]) -> str:
         )
     if any(one.waiting_for.kind in _OF_PEOPLE for one in waiting):
         return (
-            "It waits for a person. Show them what is asked (of a call: its tool and parameters), and hand on what they say with "
-            f"`approve` (a yes with its hash) or `answer`, if you have these; else they answer by other means. Then {again}."
+            "It waits for a person. Show them what is asked (of a call: its tool and parameters; of a plan: its steps and effects), and hand on what they say with "
+            f"`approve` (a yes with its hash), `review_plan` or `answer`, if you have these; else they answer by other means. Then {again}."
         )
     kinds = {one.kind for one in task.waiting_for}
     if kinds & {"pause", "key", "model", "process"}:

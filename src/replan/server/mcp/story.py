@@ -21,6 +21,7 @@ _SAID = {
     "replanning_started": "planning anew",
     "evaluation_completed": "judged",
     "approval_requested": "a person is asked to agree to a call",
+    "plan_review_requested": "a person is asked to agree to the plan",
     "question_asked": "a person is asked a question",
     "task_waiting": "waiting",
     "task_resumed": "going on",

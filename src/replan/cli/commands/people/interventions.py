@@ -113,7 +113,7 @@ def hint(
     async def act(replan: Replan, found: str) -> str:
         await replan.hint(found, text, by)
         asked = (await replan.result(found)).waiting_for
-        waits = [one for one in asked if one.id and one.kind not in ("approval", "callback")]
+        waits = [one for one in asked if one.id and one.kind not in ("approval", "review", "callback")]
         if waits:
             return f"kept for every later prompt; it still waits for an answer: {again('tasks', 'answer', found, 'TEXT')}"
         return "given: the next reflection or plan is told"

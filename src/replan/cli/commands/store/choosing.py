@@ -139,7 +139,7 @@ async def _waits_for(replan: Replan, row: TaskSummary) -> tuple[str, ...]:
 
 
 def _of_kinds(kinds: set[str]) -> tuple[str, ...]:
-    if kinds & {"approval", "outcome", "intervention"}:
+    if kinds & {"approval", "review", "outcome", "intervention", "question"}:
         kinds.add("person")
     return tuple(kind for kind in WAITS_FOR if kind in kinds)
 

@@ -79,6 +79,9 @@ class Served(Client):
     async def answer(self, task_id: str, text: Any, question_id: str | None = None, output: Any = None, by: str = "") -> None:  # fmt: skip
         await super().answer(task_id, text, question_id, output)
 
+    async def review(self, task_id: str, approved: bool = True, *, plan: Any = None, reason: str = "", by: str = "", **more: Any) -> WaitingFor:  # fmt: skip
+        return await super().review(task_id, approved, plan=plan, reason=reason, **more)
+
     async def signal(self, task_id: str, token: str, data: Any = None, by: str = "") -> bool:
         return await super().signal(task_id, token, data)
 

@@ -11,6 +11,7 @@ from replan.run.access.requests import (
     HintRequest,
     JudgeRequest,
     PauseRequest,
+    PlanReview,
     QuestionAnswer,
     ReasonRequest,
     ResumeRequest,
@@ -133,11 +134,11 @@ async def signal(
 @router.post(
     "/tasks/{task_id}/plans/{version}/review",
     response_model=TaskView,
-    responses=problems("not-built", task=True),
+    responses=problems("no-such-part", "task-ended", "answered-before", "plan-invalid", task=True, body=True),
 )
-async def review(call: Call, task_id: p.TaskId, version: p.Version) -> Response:
-    """Agree to a plan before it runs."""
-    return shown(await call.cases.review(call.caller, task_id, version))
+async def review(call: Call, task_id: p.TaskId, version: p.Version, request: PlanReview) -> Response:
+    """Yes or no to a plan that waits, or another `plan` in its place. A yes gives the `hash` of the plan as `GET /waiting` has shown it."""
+    return shown(await call.cases.review(call.caller, task_id, version, request))
 
 
 @router.post(

@@ -1,0 +1,1 @@
+"""Plans that wait for a person's yes: what each would do, and what is made of the answer."""
