@@ -100,7 +100,7 @@ export function TaskPage({ route, theme, narrow, given = null, told, link }) {
   const panel = html`<${Panel} session=${session} view=${view} select=${select} />`;
   const body = html`<${Pane} pane=${pane} session=${session} frames=${frames} view=${view} narrow=${narrow} select=${select} panel=${panel} />`;
   const tabs = html`<${Tabs} panes=${panes} pane=${pane} narrow=${narrow} />`;
-  const head = html`<${Head} task=${task} view=${view} change=${change} narrow=${narrow} diff=${html`<${Marks} task=${task} view=${view} change=${change} /><${Versions} task=${task} view=${view} change=${change} />`} acts=${html`<${Doing} session=${session} />`} />`;
+  const head = html`<${Head} task=${task} view=${view} change=${change} narrow=${narrow} diff=${html`<${Marks} task=${task} view=${view} change=${change} /><${Versions} task=${task} view=${view} change=${change} />`} acts=${html`<${Doing} session=${session} narrow=${narrow} />`} />`;
   const sheet = narrow && (view.selected || view.event) ? html`<div class="sheet">${panel}</div>` : null;
   if (narrow) return html`<main class="task narrow">${pane.id === "now" ? head : html`<h1 class="sr">${task.description || task.id}</h1>`}<div class="pane-body">${body}</div>${sheet}${tabs}</main>`;
   return html`<main class="task">

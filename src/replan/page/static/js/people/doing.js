@@ -16,7 +16,9 @@ export function offOf(session) {
 
 export const tell = (task, what, body = {}) => call(taskPath(task, `/${what}`), { method: "POST", body });
 
-export function Doing({ session }) {
+/** `narrow`: behind one button, so that what waits stands higher. */
+export function Doing({ session, narrow = false }) {
+  const [open, setOpen] = useState(false);
   const [asked, ask] = useState(null);
   const { task } = session;
   if (session.readOnly || !task.seq) return null;
@@ -24,7 +26,9 @@ export function Doing({ session }) {
   const close = () => ask(null);
   const held = task.pause || task.halt?.until_resumed;
   const button = (name, key, kind = "") => html`<${Act} key=${name} kind=${kind} off=${off} why=${off} act=${() => ask(name)}>${t(key)}<//>`;
+  if (narrow && !open) return html`<div class="doing"><button type="button" aria-expanded="false" onClick=${() => setOpen(true)}>${t("act.more")}</button></div>`;
   return html`<div class="doing" role="group" aria-label=${t("act.title")}>
+    ${narrow ? html`<button type="button" aria-expanded="true" onClick=${() => setOpen(false)}>${t("act.more")}</button>` : null}
     ${task.ended ? null : html`${button("hint", "act.hint")} ${held ? button("resume", "act.resume", "primary") : button("pause", "act.pause")} ${button("cancel", "act.cancel")} ${button("judge", "act.judge")}`}
     ${button("fork", "act.fork")}
     ${asked === "hint" ? html`<${HintDialog} session=${session} close=${close} />` : null}

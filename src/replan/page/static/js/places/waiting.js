@@ -1,6 +1,6 @@
 // All that waits for people, over all tasks. A row stays where it is until the page is opened anew, also once it is answered.
 import { html, useEffect, useReducer, useRef, useState } from "replan/shell/dom";
-import { ago, t } from "replan/i18n";
+import { ago, has, t } from "replan/i18n";
 import { Wrong } from "replan/forms/sending";
 import { Approval } from "replan/people/approval";
 import { exactly, useRead } from "replan/people/reading";
@@ -81,14 +81,15 @@ export function WaitingPage({ signedOut }) {
 }
 
 function Row({ one, over, opened, open, done }) {
-  const { kind, text, tool_id: tool } = one.waiting_for;
+  const { kind, text, tool_id: tool, step_id: step, item } = one.waiting_for;
+  const which = kind === "approval" ? ` · ${step}${item == null ? "" : ` · ${t("call.item", { number: item })}`}` : "";
   const href = `#/task/${encodeURIComponent(one.task_id)}`;
   const now = Date.now() + clockOffset();
   const line = one.description.trim().split("\n")[0] || one.task_id;
   return html`<li class=${over ? "over" : ""}>
     <div class="wait-row"><${Glyph} state=${over ? "done" : kind === "outcome" ? "unknown" : "waiting"} size=${18} />
       <div class="wait-what"><b>${kind === "approval" ? t("approval.title", { tool }) : html`<${Text} text=${text} />`}</b>
-        <span class="muted small block"><a href=${href}><${Text} text=${line} /></a> · ${t(`waits.${kind}`)} · ${ago(one.since * 1000, now)}</span></div>
+        <span class="muted small block"><a href=${href}><${Text} text=${line} /></a>${which} · ${has(`waits.${kind}`) ? t(`waits.${kind}`) : t("waits.intervention")} · ${ago(one.since * 1000, now)}</span></div>
       ${over && !opened ? html`<span class="muted">${t("waiting.over")}</span>` : ANSWERED.has(kind) ? html`<button type="button" aria-expanded=${opened} onClick=${open}>${t(opened ? "dialog.close" : "waiting.answer")}</button>` : html`<a class="button" href=${href}>${t("waiting.toTask")}</a>`}</div>
     ${opened ? html`<${Opened} one=${one} over=${over} done=${done} />` : null}
   </li>`;
