@@ -63,9 +63,15 @@ class Hall:
             ),
             "seat": FakeTool(output=self._seat, delay_secs=self.SECS, effect="once", parameters=SEAT),
             "seen": FakeTool(output=self._seen, parameters=ASKED, **READS),
-        }
-        looks = Verifier(tool="seen", happened=self.happened, parameters=self.asks, after_secs=5)
-        return await bench(tools, rules=ToolRules(rules=(("seat", ToolRule(verify=looks)),)))
+            "place": FakeTool(
+                output=self._seat, delay_secs=self.SECS, effect="once", parameters=SEAT,
+                spec={"substitutes": ["seat"]},
+            ),
+        }  # fmt: skip
+        looks = ToolRule(
+            verify=Verifier(tool="seen", happened=self.happened, parameters=self.asks, after_secs=5)
+        )
+        return await bench(tools, rules=ToolRules(rules=(("seat", looks), ("place", looks))))
 
 
 async def driven_for(made: Bench, task_id: str, secs: float) -> Ran:
@@ -187,6 +193,65 @@ def test_what_was_tried_once_more_there_since_is_looked_for_once_more() -> None:
     hall, fork = virtual_time(main())
     assert fork.result.is_success, fork.result.reason
     assert hall.booked == ["s1"]
+
+
+def _by(tool: str) -> Any:
+    return plan(
+        step("in", "login"),
+        step("a", tool, "in", parameters={"session": "${in.output.session}", "name": "s1"}),
+    )
+
+
+@pytest.mark.parametrize(
+    "others",
+    [(None,), (None, None), ("place",), ("seat", "place"), ("place", "place", None)],
+    ids=lambda others: "-".join(str(one or "as-it-is") for one in others),
+)
+@pytest.mark.parametrize("cut", [1, 2])
+def test_one_of_those_that_go_on_at_once_makes_what_did_not_happen(
+    others: tuple[str | None, ...], cut: int
+) -> None:
+    """The first is killed in its call, also in its second; each that waits for what became of it is no doubt of another's."""
+
+    async def main() -> tuple[Hall, list[Ran], int]:
+        hall = Hall()
+        made = await hall.bench()
+        first = await made.submit(BOOKS)
+        before = at_of(await driven_for(made, first, 4), "plan_generated")
+        tasks = [
+            await forked(made, first, at=before, **({"plan": _by(one)} if one else {})) for one in others
+        ]
+        going = [asyncio.create_task(made.drive(one)) for one in tasks]
+        for _ in range(1, cut):
+            await driven_for(made, first, 20)
+        last = await asyncio.gather(made.drive(first), *going)
+        return hall, [one.check() for one in last], len(made.source.calls)
+
+    hall, ran, calls = virtual_time(main())
+    assert any(one.result.is_success for one in ran)
+    for one in ran:  # what a substitute has done is asked about
+        assert one.result.is_success or ("place" in others and "has done this" in one.result.reason)
+        assert len(one.events("outcome_unknown")) <= cut + 1
+    assert hall.booked == ["s1"]
+    assert calls < 60
+
+
+def test_a_doubt_of_another_is_none_of_a_call_that_only_waits_for_it() -> None:
+    """The fork waits for what became of the first task's call when it ends; a further one asks what became of that one alone, by its key."""
+
+    async def main() -> tuple[list[str], Ran]:
+        hall = Hall()
+        made = await hall.bench()
+        first = await made.submit(BOOKS)
+        before = at_of(await driven_for(made, first, 4), "plan_generated")
+        waits = await driven_for(made, await forked(made, first, at=before), 3)
+        assert [one.status for one in waits.state.in_doubt.values()] == ["unknown"]
+        last = await driven_for(made, await forked(made, first, at=before), 3)
+        return keys_of(made), last
+
+    (key,), last = virtual_time(main())
+    (doubt,) = last.events("outcome_unknown")
+    assert list(like_tries(doubt.of_try)) == [key]
 
 
 def test_the_name_of_what_is_in_doubt_elsewhere_says_which_try_of_each() -> None:

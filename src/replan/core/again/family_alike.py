@@ -208,6 +208,8 @@ def alike(
     for one in (*same, *(one for one in left if one.key not in to_have)):
         if mine.has_had(one.key) or one.key in claimed or one.key == key:
             continue
+        if one.failed is None and family.only_waits(one.had):
+            continue
         if one.had.call.status in ("running", "retrying"):
             begun.append(one)
         elif one.key not in known or one.tells > known[one.key].tells:

@@ -103,6 +103,16 @@ class Family:
         """Who has made this call, where it was another task."""
         return self._foreign.makers.get(key)
 
+    def only_waits(self, one: Had) -> bool:
+        """True if this call of another was not made, and is in doubt for others that are like it: those tell by themselves."""
+        likes = self.others[one.task_id].waits_for_likes(one.call)
+        return bool(likes) and all(map(self._is_known, likes))
+
+    def _is_known(self, key: CallKey) -> bool:
+        """True if a log that is there has this call."""
+        every = (self.mine, *self.others.values())
+        return any(key in state.took_effect or state.latest_try(key) is not None for state in every)
+
     def tries(self, call: CallState) -> int:
         """How often others have tried the call, as far as their logs tell."""
         every = (one for state in self.others.values() for one in state.made.get(call.tool_id, ()))

@@ -493,6 +493,10 @@ class State:
         of_try, told = self.tries_elsewhere.get(key, ("", True))
         return [] if told else list(like_tries(of_try))
 
+    def waits_for_likes(self, call: CallState) -> list[CallKey]:
+        """The keys of other tasks' calls that this one, which is in doubt for nothing but these, waits to know of: it was not made itself."""
+        return self.like_in_doubt(call.key) if call.status == "unknown" and not call.unsure else []
+
     def likes_not_had(self, key: CallKey) -> dict[CallKey, int]:
         """Other tasks' calls like this one, and which try of each, of which this task was told that they did not happen."""
         of_try, told = self.tries_elsewhere.get(key, ("", False))

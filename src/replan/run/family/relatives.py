@@ -218,9 +218,9 @@ def _said_of(state: State, key: str) -> QuestionAnswered | None:
 def _became(state: State, key: str, *, driven: bool) -> Became:
     if key in state.took_effect:
         return "done"
-    if key in state.in_doubt:
-        return "in doubt"
     call = state.latest_try(key)
+    if key in state.in_doubt:
+        return "not made" if call is not None and state.waits_for_likes(call) else "in doubt"
     if call is None:
         return "not made"
     if call.status == "running":

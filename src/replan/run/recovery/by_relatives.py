@@ -51,7 +51,13 @@ async def settle_apart(run: Run, keys: Iterable[CallKey]) -> None:
 async def _found(run: Run, call: CallState) -> relatives.Theirs | None:
     """What is sure of it there; a doubt there is one here, of that try: what is found out is about that."""
     found = await relatives.known_elsewhere(run, call.key)
-    if found is None or found.became != "in doubt":
+    if found is None or found.became == "done":
+        return found
+    if run.state.like_in_doubt(
+        call.key
+    ):  # what is in doubt are others, of which this one's log tells nothing
+        return None
+    if found.became != "in doubt":
         return found
     if run.state.tries_elsewhere.get(call.key) != (found.of_try, False):
         run.record(

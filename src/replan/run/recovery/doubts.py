@@ -213,6 +213,9 @@ class Doubts:
         if self._run.state.undone.get(call.key, 0) <= MOST_SETTLED:
             return Again()
         fault = call.fault or Fault(category="external_error", kind="crashed", message="it was cut off")
+        if call.key in self._run.state.tries_elsewhere:
+            text = f"{by} shows that the call, which tasks of this family have begun, did not happen, each of {MOST_SETTLED + 1} times"
+            return fault.model_copy(update={"happened": "no", "message": text})
         text = f"{fault.message} ({by} shows that it did not happen, each of {MOST_SETTLED + 1} times)"
         return fault.model_copy(update={"happened": "no", "message": text})
 
