@@ -18,6 +18,7 @@ from replan.core import events as e
 from replan.core.again.foreign import Foreign, Writers
 from replan.core.again.had import Had, are_of_two, effects_of, is_of_one_thing, may_make, subject_of
 from replan.core.again.in_family import Family
+from replan.core.calls.site import ONLY
 from replan.core.events import AnyEvent
 from replan.core.ids import base_of
 from replan.core.plan.index import references_of
@@ -311,7 +312,7 @@ def test_what_is_found_by_what_it_is_about_is_what_is_found_by_looking_at_everyt
             gone = plain.undone(made)
             assert kept.gone_since(key) == ("" if gone is None else f"task {gone.task_id!r} in {gone.told}")
             for step in mine.steps.values():
-                expected, told = plain.why_not(step, made), kept.why_not(step, key, found)
+                expected, told = plain.why_not(step, made), kept.why_not(step, ONLY, key, found)
                 assert bool(told) == bool(expected), told
                 if expected is not None:
                     kind, one = expected
@@ -378,7 +379,7 @@ def many(count: int, *, chain: bool = False, twos: bool = False) -> int:
             read_on(family, others)
             made = family.maker(f"k{n}.1")
             assert made is not None
-            assert family.why_not(mine.steps[f"s{n}"], f"k{n}.1", made) == ""
+            assert family.why_not(mine.steps[f"s{n}"], ONLY, f"k{n}.1", made) == ""
             fold(records(events, 2e6 + 10 * n), mine)
 
     return calls_in(take_all_over)

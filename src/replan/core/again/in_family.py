@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from replan.core.again.foreign import Foreign, Writers
 from replan.core.again.had import (
@@ -23,6 +23,8 @@ from replan.core.again.had import (
 )
 from replan.core.again.planned_calls import stated_by
 from replan.core.again.yet_to_have import room, yet_to_have
+from replan.core.calls.inside import are_beside, before_inside
+from replan.core.calls.site import Slot
 from replan.core.calls.telling import unique_text
 from replan.core.plan.index import references_of
 from replan.core.recovery.in_place import InPlace, Instead
@@ -149,12 +151,12 @@ class Family:
             if name != but_for and not steps[name].closed
         }
 
-    def why_not(self, step: StepState, key: CallKey, made: Had) -> str:
+    def why_not(self, step: StepState, slot: Slot, key: CallKey, made: Had) -> str:
         """Why what another task has made does not stand for the call of this step; empty if it does."""
         self._used, self._here = {}, key
         what = f"task {made.task_id!r} has made this call"
         end = "or set `repeat: true` with its `repeat_reason`"
-        waited = [Had(self.mine.task_id, call) for call in self._waited_for(step)]
+        waited = [Had(self.mine.task_id, call) for call in self._waited_for(step, slot)]
         gone = [Had(self.mine.task_id, call) for call in self._of_gone()]
         for one in waited:
             if self._at(one) > made.call.started and not self._was_so(one, made):
@@ -227,7 +229,7 @@ class Family:
 
     def _are_beside(self, one: Had, made: Had) -> bool:
         """True if nothing in what others have done makes one of these effects come after the other: they are of two items of a list, of steps
-        that do not wait for each other, or of two plans and about two things."""
+        or actions of one that do not wait for each other, or of two plans and about two things."""
         mine, theirs = one.call, made.call
         state = self.others.get(one.task_id)
         if (
@@ -236,18 +238,27 @@ class Family:
             and {mine.step_id, theirs.step_id} <= state.steps.keys()
         ):
             if mine.step_id == theirs.step_id:
-                return mine.slot.item != theirs.slot.item
+                step, slots = state.steps[mine.step_id].step, (mine.slot, theirs.slot)
+                return mine.slot.item != theirs.slot.item or are_beside(
+                    step, *(slot.action_id for slot in slots)
+                )
             upstream = state.graph().upstream
             return mine.step_id not in upstream(theirs.step_id) and theirs.step_id not in upstream(
                 mine.step_id
             )
         return are_of_two(one, made, self.resolve)
 
-    def _waited_for(self, step: StepState) -> Iterator[CallState]:
-        """The effects of the steps that it waits for."""
+    def _waited_for(self, step: StepState, slot: Slot | None = None) -> Iterator[CallState]:
+        """The effects of the steps that it waits for; and of the actions of its own that a call of it does, of the same item."""
         steps = self.mine.steps
         waited = (steps[name] for name in self.mine.graph().upstream(step.step.step_id) if name in steps)
-        return (call for one in waited for call in one.calls.values() if _is_had(call))
+        before = before_inside(step.step, slot.action_id) if slot is not None else ()
+        own = (
+            call
+            for one, call in step.calls.items()
+            if slot is not None and one.item == slot.item and one.action_id in before
+        )
+        return filter(_is_had, chain((call for one in waited for call in one.calls.values()), own))
 
     def _at(self, one: Had) -> float:
         """When the effect was had, whoever had it."""
@@ -342,11 +353,14 @@ class Family:
         same = is_of_one_thing(one, made, self.resolve, is_used=lambda: self._is_used(made.call.key))
         if state is None or mine is None or not known:
             return same
-        if not same and all(ref.head != made.call.step_id for ref in references_of(mine.step)):
+        named = made.call.step_id, made.call.slot.action_id
+        if not same and all(ref.head not in named for ref in references_of(mine.step)):
             return False
-        return made.call.step_id in state.graph().upstream(
-            one.call.step_id
-        )  # else the plan has them side by side
+        # else the plan has them side by side
+        if mine is theirs:
+            slot, then = one.call.slot, made.call.slot
+            return slot.item == then.item and then.action_id in before_inside(mine.step, slot.action_id)
+        return made.call.step_id in state.graph().upstream(one.call.step_id)
 
     def _is_used(self, key: CallKey) -> bool:
         """True if something here is made of what this call has made."""

@@ -46,6 +46,23 @@ def needs_inside(step: Step) -> Needs:
     return found
 
 
+def are_beside(step: Step, one: ActionId | None, other: ActionId | None) -> bool:
+    """True if these are two actions of the step, and neither comes after the other, also by way of others."""
+    known = one != other and {one, other} <= _names(step)
+    return known and other not in before_inside(step, one) and one not in before_inside(step, other)
+
+
+def before_inside(step: Step, action_id: ActionId | None) -> Set[ActionId]:
+    """All actions of the step that this one comes after, also by way of others."""
+    found: set[ActionId] = set()
+    needs, waiting = needs_inside(step), [action_id]
+    while waiting:
+        new = {*needs.get(waiting.pop(), ())} - found
+        found |= new
+        waiting += new
+    return found
+
+
 def uses_item(step: Step) -> set[ActionId | None]:
     """The calls of the step, None for its only one, that something of the item comes to, also by way of other actions of it."""
     calls = [*((one.action_id, one.parameters) for one in step.actions), (None, step.parameters)]

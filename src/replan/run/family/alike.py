@@ -135,7 +135,7 @@ async def _of_others(run: Run, call: Wanted) -> Theirs | Asked | None:
     # before anything is waited for: a like call beside this one has another, or is made
     logs.claims[found.key] = call.key
     family = await logs.all(run.parts.tools.resolve)
-    if text := family.why_not(step, call.key, found.had):
+    if text := family.why_not(step, call.slot, call.key, found.had):
         del logs.claims[found.key]
         return Asked(text)
     made = found.had.call

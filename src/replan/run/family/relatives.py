@@ -250,7 +250,7 @@ async def refusal(run: Run, step_id: StepId, slot: Slot, key: CallKey, found: Th
         if made.known_at <= meant:
             ledger.elsewhere = {**ledger.elsewhere, base: family.numbers_before(base, meant)}
             return Beyond(f"{found.named} has made this very call, and the plan means it once more")
-    return family.why_not(step, key, made)
+    return family.why_not(step, slot, key, made)
 
 
 async def why_not_after(run: Run, step_id: StepId) -> str:
