@@ -109,6 +109,21 @@ def test_while_it_runs_what_is_to_come_counts_as_long_as_its_tool_took(modules: 
     assert run(modules, body, log.events) == [["a", "d"], 4000]
 
 
+def test_a_tool_that_was_not_seen_counts_as_the_plan_has_it(modules: Any) -> None:
+    log = Log()
+    step = {
+        "step_id": "a",
+        "name": "a",
+        "tool": "new",
+        "parameters": {},
+        "dependencies": [],
+        "estimated_secs": 7,
+    }
+    log.begin("one", [step])
+    body = "const task = folded(given); return critical(task, { now: task.last }).ends - task.last"
+    assert run(modules, body, log.events) == 7000
+
+
 def test_a_thousand_steps_and_none(modules: Any) -> None:
     body = "const { path, gaps } = critical(folded(given)); return [path.length, gaps.length]"
     length, gaps = run(modules, body, log_of(1000))

@@ -10,7 +10,7 @@ const NEVER = new Set(["skipped", "reused"]);
 
 /**
  * @param task  as `replan/store` folds it
- * @param {{now?: number, typical?: (tool: string) => number | undefined}} [opts]  how long a tool takes, where that is known
+ * @param {{now?: number, typical?: (tool: string, step?: object) => number | undefined}} [opts]  how long a tool takes, where that is known
  * @returns {{path: string[], ends: number, expected: Map<string, number>, gaps: {between: [string, string], start: number, ms: number, cause: string}[]}}
  *   causes: `place` (no free place), `person`, `wait` (a time, a callback), `model`, `retry`, `other`; the two ends of a gap are one where it is within a step
  */
@@ -56,7 +56,7 @@ function expectedEnds(task, now, typical) {
         else begins = Math.max(begins, ends.get(id) ?? now);
       }
     }
-    const end = Math.max(now, begins + (typical(step.tool) ?? 0));
+    const end = Math.max(now, begins + (typical(step.tool, step) ?? 0));
     ends.set(step.id, end);
     return end;
   };
@@ -169,7 +169,7 @@ function within(task, step, now) {
   return parts;
 }
 
-/** How long a tool takes, by what this task has seen of it. */
+/** How long a tool takes, by what this task has seen of it; else as the plan has it of the step, or as long as tools take here. */
 export function typicalOf(task) {
   const seen = new Map();
   const all = [];
@@ -182,7 +182,7 @@ export function typicalOf(task) {
   const medians = new Map();
   for (const [tool, times] of seen) medians.set(tool, median(times));
   const usual = median(all);
-  return (tool) => medians.get(tool) ?? usual;
+  return (tool, step) => medians.get(tool) ?? (step?.plan?.estimated_secs ? step.plan.estimated_secs * 1000 : usual);
 }
 
 export function median(numbers) {

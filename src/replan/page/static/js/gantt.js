@@ -149,7 +149,7 @@ export function mountGantt(element, tell) {
     if (row.kind === "group") return groupBars(task, row.members, axis, { now, critical: found.on });
     const step = task.steps.get(row.id);
     return stepBars(task, step, axis, {
-      now, expected: task.ended ? 0 : found.expected.get(row.id), typical: typical(step.tool), critical: found.on.has(row.id),
+      now, expected: task.ended ? 0 : found.expected.get(row.id), typical: typical(step.tool, step), critical: found.on.has(row.id),
     });
   }
 

@@ -25,18 +25,20 @@ export class Cards {
     this.size = 0; // of the letters, while only names are shown
   }
 
-  /** Another step of detail: what is drawn is drawn anew. */
+  /** Another step of detail: what is drawn is drawn anew. Letters of another size are only written anew. */
   zoomed(zoom) {
     const detail = detailOf(zoom);
-    // So large that it is 9 px or more on the screen, in whole steps lest each turn of the wheel draws all anew.
-    const size = detail === MIDDLE ? Math.ceil(9.1 / zoom) : 13;
+    // So large that it is 9 px or more on the screen, in steps lest each turn of the wheel measures all names anew.
+    const size = detail === MIDDLE ? Math.ceil(4.55 / zoom) * 2 : 13;
     if (detail === this.detail && size === this.size) return;
+    const anew = detail !== this.detail;
     this.detail = detail;
     this.size = size;
     for (const card of this.cards.values()) {
+      card.said = "";
+      if (!anew) continue;
       card.root.replaceChildren();
       card.parts = null;
-      card.said = "";
     }
   }
 
