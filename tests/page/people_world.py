@@ -56,9 +56,11 @@ class World:
 
 
 @contextlib.contextmanager
-def people(folder: Path) -> Iterator[World]:
+def people(folder: Path, **more: Any) -> Iterator[World]:
     gate = Gate()
-    with served(folder, tools=tools(gate), model=model(), approval="destructive", interactive=True) as found:
+    with served(
+        folder, tools=tools(gate), model=model(), approval="destructive", interactive=True, **more
+    ) as found:
         yield World(found, gate)
         found.do(gate.let_go())
 

@@ -11,6 +11,7 @@ export function sentenceOf(task) {
   const approvals = count("approval");
   const questions = asked.filter((one) => one.kind === "question");
   if (approvals && questions.length) return { key: "now.both", values: { approvals, questions: questions.length } };
+  if (count("review")) return { key: "now.review", values: {} };
   if (approvals) return { key: "now.approvals", values: { count: approvals } };
   if (questions.length) return { key: "now.questions", values: { count: questions.length } };
   if (task.halt?.until_resumed) return { key: `now.halt.${task.halt.because ?? "key"}`, values: {} };

@@ -22,6 +22,7 @@ const BRINGS = {
   replanning_started: "replanning",
   task_waiting: "waiting",
   approval_resolved: "executing",
+  plan_reviewed: "executing",
   callback_received: "executing",
   question_answered: "reflecting",
   ...ENDS,
@@ -29,7 +30,7 @@ const BRINGS = {
 const STATUSES = new Set([...Object.values(BRINGS), "evaluating"]);
 // What anybody may write into the log, also when the task has ended: then it changes nothing.
 const SIGNALS = new Set([
-  "approval_resolved", "question_answered", "callback_received", "cancel_requested", "pause_requested",
+  "approval_resolved", "plan_reviewed", "question_answered", "callback_received", "cancel_requested", "pause_requested",
   "resume_requested", "hint_given", "retry_requested", "judgement_requested", "fork_made",
 ]);
 export const ENDED = new Set(Object.values(ENDS));

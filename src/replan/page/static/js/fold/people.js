@@ -59,6 +59,21 @@ export const people = {
     noted(task, "answer", { text: data.answer, by: data.by, ...about }, at, seq, marked);
     if (asked.step) marked.add(asked.step);
   },
+  plan_review_requested(task, data, at, marked) {
+    for (const [id, one] of task.waiting) if (one.kind === "review") task.waiting.delete(id);
+    task.waiting.set(data.review_id, { ...data, kind: "review", at, step: null });
+    marked.add("*");
+  },
+  plan_reviewed(task, data, at, marked, { seq, ended }) {
+    if (ended) return;
+    task.halt = null;
+    if (!task.waiting.delete(data.review_id)) return;
+    noted(task, "approval", { approved: data.approved, reason: data.reason, by: data.by }, at, seq, marked);
+  },
+  plan_review_expired(task, data, at, marked) {
+    task.waiting.delete(data.review_id);
+    marked.add("*");
+  },
   callback_received(task, data, at, marked, { ended }) {
     if (!ended && task.halt && !task.halt.until_resumed) task.halt = null;
     marked.add("*");

@@ -5,13 +5,14 @@ import { Act } from "replan/forms/sending";
 import { Approval } from "replan/people/approval";
 import { offOf, ResumeDialog } from "replan/people/doing";
 import { Many } from "replan/people/many";
+import { Review } from "replan/people/review";
 import { Question } from "replan/people/question";
 import { Glyph } from "replan/shell/glyph";
 import { Copy, Text } from "replan/shell/values";
 import { Chip } from "replan/panel/step";
 
 /** Those that somebody has to answer, the oldest first. */
-export const openOf = (task) => [...task.waiting].filter(([, one]) => one.kind === "approval" || one.kind === "question");
+export const openOf = (task) => [...task.waiting].filter(([, one]) => ["approval", "question", "review"].includes(one.kind));
 
 export function Waits({ session, select }) {
   const { task } = session;
@@ -55,16 +56,16 @@ export function Waits({ session, select }) {
     ${gone ? html`<p><button type="button" onClick=${() => pin(others[0] ?? null)}>${t(others.length ? "waits.next" : "waits.close")}</button></p>` : null}
     ${alike ? html`<p><button type="button" onClick=${() => setMany(one)}>${t("many.open", { tool: one.tool_id })}</button></p>` : null}
     ${others.length ? html`<details class="behind"><summary>${t("waits.more", { count: others.length })}</summary><ul class="plain">${others.slice(0, 50).map((entry) => html`<li key=${entry[0]}><button type="button" class="link" onClick=${() => pin(entry)}><${Text} text=${nameOf(task, entry[1])} /></button></li>`)}</ul></details>` : null}`;
-  return html`<div ref=${box}>${all}${one.kind === "approval"
+  return html`<div ref=${box}>${all}${one.kind === "review" ? html`<${Review} key=${id} task=${task.id} id=${id} gone=${gone} off=${off} readOnly=${session.readOnly} done=${done}>${more}<//>` : one.kind === "approval"
     ? html`<${Approval} key=${id} task=${task.id} id=${id} asked=${one} name=${task.steps.get(one.step)?.name} steps=${task.steps} gone=${gone} off=${off} readOnly=${session.readOnly} done=${done}>${more}<//>`
     : html`<${Question} key=${id} task=${task.id} id=${id} asked=${one} tool=${task.steps.get(one.step)?.tool} rests=${restsOn(task, one.step)} gone=${gone} off=${off} readOnly=${session.readOnly} done=${done}>${more}<//>`}</div>`;
 }
 
-const nameOf = (task, one) => (one.kind === "approval" ? `${task.steps.get(one.step)?.name ?? one.step}${one.index == null ? "" : ` · ${t("call.item", { number: one.index + 1 })}`}` : one.text.slice(0, 120));
+const nameOf = (task, one) => (one.kind === "review" ? t("review.title", { version: one.plan_version }) : one.kind === "approval" ? `${task.steps.get(one.step)?.name ?? one.step}${one.index == null ? "" : ` · ${t("call.item", { number: one.index + 1 })}`}` : one.text.slice(0, 120));
 
 /** What became of it, as the log says. */
 function goneOf(session, id) {
-  const event = session.events.findLast((one) => (one.type === "approval_resolved" && one.data.approval_id === id) || (one.type === "question_answered" && one.data.question_id === id));
+  const event = session.events.findLast((one) => (one.type === "approval_resolved" && one.data.approval_id === id) || (one.type === "question_answered" && one.data.question_id === id) || (one.type === "plan_reviewed" && one.data.review_id === id));
   if (!event) return { how: session.task.ended ? "ended" : "otherwise" };
   const how = event.type === "question_answered" ? "answered" : event.data.approved ? "yes" : "no";
   return { how, by: event.data.by, reason: event.data.reason ?? event.data.answer, ago: ago(event.ts * 1000, session.now()) };

@@ -21,7 +21,7 @@ let draft = { ...EMPTY };
 export function optionsSchema() {
   const choice = (name) => ({ title: t(`new.${name}`), oneOf: CHOICES[name].map((one) => ({ const: one, title: t(`new.${name}.${one}`) })) });
   const limit = ([name, [type, word = name]]) => [name, { title: t(type === "number" && word !== name ? "new.mostSecs" : "new.most", { limit: t(`limit.${word}`) }), type, minimum: 0 }];
-  return { type: "object", properties: { approval: choice("approval"), interactive: { type: "boolean", title: t("new.interactive") }, evaluation: choice("evaluation"), ...Object.fromEntries(Object.entries(LIMITS).map(limit)) } };
+  return { type: "object", properties: { approval: choice("approval"), review_plan: { type: "boolean", title: t("new.reviewPlan") }, interactive: { type: "boolean", title: t("new.interactive") }, evaluation: choice("evaluation"), ...Object.fromEntries(Object.entries(LIMITS).map(limit)) } };
 }
 
 const contextSchema = () => ({ type: "object", properties: { session_id: { type: "string", title: t("list.session"), maxLength: 200 }, previous_task_id: { type: "string", title: t("new.previous"), maxLength: 128 } } });

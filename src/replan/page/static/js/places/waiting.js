@@ -4,6 +4,7 @@ import { ago, has, t } from "replan/i18n";
 import { Wrong } from "replan/forms/sending";
 import { Approval } from "replan/people/approval";
 import { exactly, useRead } from "replan/people/reading";
+import { Review } from "replan/people/review";
 import { Question } from "replan/people/question";
 import { clockOffset, json, taskPath } from "replan/shell/api";
 import { Glyph } from "replan/shell/glyph";
@@ -12,7 +13,7 @@ import { Text } from "replan/shell/values";
 const LOOK_MS = 5000;
 const COUNT_MS = 15_000;
 const PAGES = 10;
-const ANSWERED = new Set(["approval", "question", "outcome", "intervention"]);
+const ANSWERED = new Set(["approval", "question", "outcome", "intervention", "review"]);
 const keyOf = (one) => `${one.task_id} ${one.waiting_for.kind} ${one.waiting_for.id}`;
 
 async function everything() {
@@ -110,6 +111,7 @@ function Opened({ one, over, done }) {
   if ((wait.tool_id && !tools) || (wait.step_id && !step.found && !step.error)) return html`<p class="muted" aria-busy="true">${t("loading")}</p>`;
   const tool = tools?.find((other) => other.id === wait.tool_id);
   const planned = step.found;
+  if (wait.kind === "review") return html`<${Review} task=${one.task_id} id=${wait.id} gone=${said} done=${sent} />`;
   if (wait.kind === "approval") {
     const asked = { tool_id: wait.tool_id, effect: tool?.effect, parameters: wait.parameters, parameters_schema: tool?.parameters, item: wait.item_value, index: wait.item == null ? null : wait.item - 1 };
     return html`<${Approval} task=${one.task_id} id=${wait.id} asked=${asked} name=${planned?.step.name} steps=${new Map()} gone=${said} done=${sent} />`;
