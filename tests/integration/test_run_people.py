@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from run_tasks import Bench, FakeTool, Ran, bench, plan, step, verdict
+from test_run_left_out import ANEW
 from test_run_recovery import READS, overall, reflection
 
 from replan.cli.commands.answers import call_words
 from replan.cli.live.story import sentence
 from replan.core.events import ApprovalResolved
 from replan.core.limits.policy import OlderLimits
-from replan.errors import InputError, TaskEnded
+from replan.errors import AnsweredBefore, InputError, TaskEnded
 from replan.testing import virtual_time
 
 ONCE: dict[str, Any] = {"effect": "once"}
@@ -677,3 +678,126 @@ def test_without_a_further_reflection_allowed_the_round_is_judged_with_the_answe
     )
     assert ran.result.is_success
     assert asked_of(ran)[-1] == "evaluation"
+
+
+# ── nobody answers in time ──
+
+
+async def given(**more: Any) -> tuple[Bench, str]:
+    """The plan alone, with nobody who plans another one."""
+    made = await bench(tools())
+    return made, await made.submit(PLAN, interactive=True, approval="destructive", **more)
+
+
+def test_nobody_in_time_is_no_refusal_and_the_others_go_on() -> None:
+    async def main() -> tuple[Ran, Ran]:
+        made, task_id = await given(approval_expires_secs=60.0)
+        first = await made.drive(task_id)
+        (asked,) = first.result.waiting_for
+        assert asked.expires == pytest.approx(first.records[0].ts + 60, abs=1)
+        (waiting,) = first.events("task_waiting")
+        assert waiting.until == asked.expires
+        await asyncio.sleep(60)
+        ran = (await made.drive(task_id)).check()
+        with pytest.raises(TaskEnded):
+            await made.service.resolve_approval(task_id, asked.id, approved=True)
+        return first, ran
+
+    _, ran = virtual_time(main())
+    assert ran.statuses() == {"s": "failed", "r": "succeeded", "t": "skipped"}
+    (failed,) = ran.events("step_failed")
+    assert failed.error.kind == "expired"
+    assert "nobody has answered in time" in failed.error.message
+    assert len(ran.events("approval_expired")) == 1
+    assert not ran.events("approval_resolved")
+    assert "send" not in ran.source.counts
+
+
+def test_time_is_up_while_others_run() -> None:
+    async def main() -> Ran:
+        made, task_id = await given(approval_expires_secs=4.0)
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.times("step_failed") == {"s": 4.0}
+    assert ran.statuses()["r"] == "succeeded"
+    assert "task_waiting" not in ran.types()
+
+
+def test_an_answer_from_before_the_end_counts_however_late_it_is_heard() -> None:
+    async def main() -> Ran:
+        made, task_id = await started(approval_expires_secs=60.0)
+        await made.drive(task_id)
+        await asyncio.sleep(59)
+        await made.service.resolve_approval(task_id, approved=True)
+        await asyncio.sleep(10)
+        return (await made.drive(task_id)).check()
+
+    assert virtual_time(main()).result.is_success
+
+
+def test_a_later_plan_asks_again_for_what_nobody_has_answered() -> None:
+    async def main() -> tuple[Ran, Ran]:
+        again = plan(step("s2", "send", parameters={"to": "Ann"}))
+        made = await bench(
+            tools(),
+            {
+                "execution_plan": [plan(step("s", "send", parameters={"to": "Ann"})), again],
+                "overall_reflection": [ANEW],
+                "evaluation": [verdict()],
+            },
+        )
+        task_id = await made.submit(
+            interactive=True, approval="destructive", approval_expires_secs=60.0, evaluation="steps"
+        )
+        await made.drive(task_id)
+        await asyncio.sleep(61)
+        second = await made.drive(task_id)
+        await made.service.resolve_approval(task_id, approved=True)
+        return second, (await made.drive(task_id)).check()
+
+    second, ran = virtual_time(main())
+    assert [one.step_id for one in second.result.waiting_for] == ["s2"]
+    assert "somebody has said no" not in second.result.waiting_for[0].text
+    assert ran.result.is_success
+    assert ran.source.counts == {"send": 1}
+
+
+def test_a_person_may_have_it_tried_again_and_is_asked_anew() -> None:
+    async def main() -> tuple[Ran, Ran]:
+        made, task_id = await given(approval_expires_secs=4.0)
+        driving = asyncio.create_task(made.service.drive(task_id))
+        await asyncio.sleep(5)
+        with pytest.raises(AnsweredBefore, match="nobody had answered in time"):
+            await made.service.resolve_approval(task_id, "appr_1", approved=True)
+        await made.service.retry_step(task_id, "s")
+        await asyncio.sleep(1)
+        await made.service.resolve_approval(task_id, approved=True)
+        await driving
+        ran = (await made.ran(task_id)).check()
+        return ran, ran
+
+    _, ran = virtual_time(main())
+    assert ran.result.is_success
+    assert len(ran.events("approval_requested")) == 2
+
+
+def test_of_many_items_those_that_nobody_has_answered_fail_alone() -> None:
+    async def main() -> Ran:
+        each = step(
+            "s", "send", parameters={"to": "${item}"}, for_each=["Ann", "Bob"], allow_failed_items=True
+        )
+        made = await bench(tools())
+        task_id = await made.submit(
+            plan(each), interactive=True, approval="destructive", approval_expires_secs=60.0
+        )
+        first = await made.drive(task_id)
+        bob = next(one for one in first.result.waiting_for if one.parameters == {"to": "Bob"})
+        await made.service.resolve_approval(task_id, bob.id, approved=True)
+        await made.drive(task_id)
+        await asyncio.sleep(61)
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.outputs() == {"s": ["sent to Bob"]}
+    assert len(ran.events("approval_expired")) == 1

@@ -137,6 +137,7 @@ SAMPLES: list[AnyEvent] = [
         approval_id="a", call_key="k.1", step_id="send", tool_id="mail", effect="once", parameters={"to": "x"}
     ),
     e.ApprovalResolved(approval_id="a", approved=False, reason="no", by="Ann"),
+    e.ApprovalExpired(approval_id="a", call_key="k.1", step_id="send"),
     e.PlanReviewRequested(
         review_id="r",
         plan_version=1,

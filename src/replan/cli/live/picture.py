@@ -231,6 +231,10 @@ class PictureState(Board):
         self.is_there(event.approval_id)
         self._heard(event, ts)
 
+    def _expired(self, event: e.ApprovalExpired, ts: float) -> None:
+        self.is_there(event.approval_id)
+        self._tell(event, ts)
+
     def _answered(self, event: e.QuestionAnswered, ts: float) -> None:
         self.is_there(event.question_id)
         self._heard(event, ts)
@@ -340,6 +344,7 @@ _HANDLERS: dict[type, Any] = {
     e.WaitStarted: PictureState._wait,
     e.CallbackReceived: PictureState._heard,
     e.TaskWaiting: PictureState._waits,
+    e.ApprovalExpired: PictureState._expired,
     e.PlanReviewRequested: PictureState._tell,
     e.PlanReviewed: PictureState._heard,
     e.PlanReviewExpired: PictureState._tell,

@@ -94,6 +94,8 @@ def _of_people(event: e.AnyEvent) -> str | None:
             return f"{who} approved the call ({event.approval_id})" + (
                 " with other parameters" if event.parameters else ""
             )
+        case e.ApprovalExpired():
+            return f"nobody has answered in time whether the call may be made ({event.approval_id})"
         case e.PlanReviewRequested():
             return f"may plan {event.plan_version} be carried out? {outlook_words(event.outlook)} ({event.review_id})"
         case e.PlanReviewed():

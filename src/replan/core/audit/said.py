@@ -196,6 +196,8 @@ def _of_people(event: e.AnyEvent) -> Said | None:
                 "parameters": event.parameters, "without": list(event.without),
             }  # fmt: skip
             return Said("people", f"approval {'given' if event.approved else 'refused'}", fields)
+        case e.ApprovalExpired():
+            return Said("people", "nobody has agreed in time", {"approval_id": event.approval_id}, "warn")
         case e.PlanReviewRequested():
             fields = {
                 "review_id": event.review_id, "plan_version": event.plan_version, "effects": list(event.outlook.effects),

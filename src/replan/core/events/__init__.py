@@ -20,6 +20,7 @@ from replan.core.events.forks import ForkMade, TaskForked
 from replan.core.events.known import KINDS, AnyEvent, KnownEvent, UnknownEvent, misread
 from replan.core.events.models import LlmCallCompleted, LlmCallStarted, LlmToken
 from replan.core.events.people import (
+    ApprovalExpired,
     ApprovalRequested,
     ApprovalResolved,
     CancelRequested,
@@ -93,6 +94,7 @@ __all__ = [
     "KINDS",
     "TERMINAL",
     "AnyEvent",
+    "ApprovalExpired",
     "ApprovalRequested",
     "ApprovalResolved",
     "BudgetWarning",

@@ -17,6 +17,7 @@ from replan.core.events.event import Event
 from replan.core.events.forks import ForkMade, TaskForked
 from replan.core.events.models import LlmCallCompleted, LlmCallStarted, LlmToken
 from replan.core.events.people import (
+    ApprovalExpired,
     ApprovalRequested,
     ApprovalResolved,
     CancelRequested,
@@ -123,6 +124,7 @@ KnownEvent: TypeAlias = (
     | PlanReviewExpired
     | ApprovalRequested
     | ApprovalResolved
+    | ApprovalExpired
     | QuestionAsked
     | QuestionAnswered
     | TaskWaiting

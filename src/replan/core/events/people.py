@@ -32,6 +32,8 @@ class ApprovalRequested(Event):
     """Of a call of a `for_each`: the item that it is made for, secrets masked, a large one cut."""
     why: str = ""
     """Why a yes is needed, where it is not the settings that ask for it."""
+    expires: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Unix seconds: nobody is waited for any longer. None: as long as it takes."""
 
 
 class ApprovalResolved(Event):
@@ -45,6 +47,17 @@ class ApprovalResolved(Event):
     without: tuple[str, ...] = ()
     """Parameters that are to be left out."""
     by: str = ""
+
+
+class ApprovalExpired(Event):
+    """Nobody has answered in time, which is no refusal: the call is not made now, and a later plan may ask for it again."""
+
+    type: Literal["approval_expired"] = "approval_expired"
+    approval_id: str
+    call_key: CallKey
+    step_id: StepId
+    action_id: ActionId | None = None
+    index: int | None = None
 
 
 class QuestionAsked(Event):

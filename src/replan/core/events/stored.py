@@ -10,7 +10,7 @@ from pydantic_core import from_json, to_json
 
 from replan.core.events.calls import CallCompleted, CallStarted, OutcomeSettled, OutcomeUnknown
 from replan.core.events.known import KINDS, AnyEvent, UnknownEvent
-from replan.core.events.people import QuestionAnswered, QuestionAsked
+from replan.core.events.people import ApprovalRequested, QuestionAnswered, QuestionAsked
 from replan.core.events.planning import PlanGenerated, PlanUpdated, ToolSelectionCompleted
 from replan.core.events.reviews import PlanReviewRequested
 from replan.core.events.task import TaskSubmitted, TaskWaiting
@@ -63,6 +63,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     TaskSubmitted: ("secrets", "tenant", "by", "workflow", "asked"),
     ToolSelectionCompleted: ("scene", "workflow"),
     PlanGenerated: ("scene", "workflow"),
+    ApprovalRequested: ("expires",),
     PlanUpdated: ("review_id", "by"),
     PlanReviewRequested: ("expires", "problems"),
     CallStarted: ("keys_in",),

@@ -47,6 +47,7 @@ FaultKind = Literal[
     "repeated",  # another step of the plan makes this very call, and neither says that it is meant twice: not made
     "duplicate",  # another step is making this very call: no call was made
     "undone",  # what its step comes after was taken back since by another task of the family: not made
+    "expired",  # nobody has agreed to it, or refused, in time: no call was made
     "approval",  # a person would have to agree, and nobody can be asked: no call was made
     "question",  # a person would have to answer, and nobody can be asked
     "internal",  # a fault of Replan
@@ -56,6 +57,7 @@ NOT_MADE = frozenset(
         "approval",
         "condition",
         "duplicate",
+        "expired",
         "later",
         "parameter",
         "reference",
@@ -382,6 +384,7 @@ def _category(kind: str) -> Category:
             | "crashed"
             | "no_model"
             | "approval"
+            | "expired"
             | "question"
         ):
             return "external_error"

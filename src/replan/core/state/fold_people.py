@@ -31,7 +31,7 @@ def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> No
     state.waiting = None  # a second answer too: what is still open is waited for anew
     known = state.mending()
     asked = known.requests.get(event.approval_id)
-    if asked is None or asked.call_key in known.approvals:
+    if asked is None or asked.call_key in known.approvals or event.approval_id in known.expired:
         return
     known.approvals[asked.call_key] = event
     if not event.approved and asked.effect != "reads":
@@ -64,6 +64,15 @@ def _approval_resolved(state: State, event: e.ApprovalResolved, ts: float) -> No
         }
         known.edited[asked.step_id, slot] = Edited(asked.tool_id, {**kept, **event.parameters}, seals)
         state.ledger.vacate(asked.call_key, (asked.step_id, slot))
+
+
+def _approval_expired(state: State, event: e.ApprovalExpired, ts: float) -> None:
+    known = state.mending()
+    known.expired.add(event.approval_id)
+    asked = known.asked.get(event.call_key)
+    if asked is not None and asked.approval_id == event.approval_id:
+        del known.asked[event.call_key]  # whoever means it later asks anew
+    known.lapsed[event.step_id, slot_of(event.action_id, event.index)] = event.call_key
 
 
 def _about_approval(asked: e.ApprovalRequested, event: e.ApprovalResolved) -> Said | None:
@@ -181,6 +190,7 @@ def _reviews(state: State) -> Reviews:
 HANDLERS: dict[type, Callable[[Any, Any, float], None]] = {
     e.ApprovalRequested: _approval_requested,
     e.ApprovalResolved: _approval_resolved,
+    e.ApprovalExpired: _approval_expired,
     e.QuestionAsked: _asked,
     e.QuestionAnswered: _answered,
     e.PlanReviewRequested: _review_requested,

@@ -276,6 +276,7 @@ _MOST_POLLED_STEPS = 50
 def _updated(state: State, event: e.PlanUpdated, ts: float) -> None:
     known = state.mending()
     note = known.note(state.round)
+    known.lapsed.clear()  # what it means is asked for anew
     note.heard = False  # what was said before in this round is known to the plan: no reason to try it again
     note.strategy, note.reason = event.strategy, event.reason
     note.why = state.replanning.strategy.reason if state.replanning is not None else ""

@@ -211,6 +211,8 @@ def _hear(state: State, hint: str, by: str) -> None:
 def _retry(state: State, steps: tuple[StepId, ...]) -> None:
     """Steps that have failed are due again as planned, with all that was left out because of them."""
     due = [name for name in steps if (step := state.steps.get(name)) and step.status == "failed"]
+    known = state.mending()
+    known.lapsed = {place: key for place, key in known.lapsed.items() if place[0] not in due}
     for name in due:
         if any(
             call.fault is not None and call.fault.kind == "undone"

@@ -149,6 +149,10 @@ class Recovery:
     """What a person wants to be called instead."""
     latest: dict[Place, str] = field(default_factory=dict)
     """The approval that was asked for last, by the call's place."""
+    expired: set[str] = field(default_factory=set)
+    """Approvals that nobody has answered in time, by their id."""
+    lapsed: dict[Place, str] = field(default_factory=dict)
+    """The calls of the plan that were not made as nobody had answered in time: their keys, by their place."""
     questions: dict[str, e.QuestionAsked] = field(default_factory=dict)
     answers: dict[str, e.QuestionAnswered] = field(default_factory=dict)
     reflection: OverallReflection | None = None

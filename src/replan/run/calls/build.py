@@ -271,6 +271,9 @@ def _check_approved(call: Call, state: State) -> None:
             return
         if _is_as_edited(call, known, state.seal_key):
             return
+        if known.lapsed.get((call.step.step_id, call.slot)) == call.key:
+            text = f"nobody has answered in time whether {call.tool.id!r} may be called; that is no refusal"
+            raise CannotCall(Fault(category="external_error", kind="expired", message=text))
         if said is not None:
             text = f"a person has agreed to this call of {call.tool.id!r} only with other parameters"
             raise CannotCall(Fault(category="parameter_error", kind="rejected", message=text))

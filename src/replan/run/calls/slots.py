@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
+
+from replan.core.state.task import StepState
 
 
 class PlacesClosed(Exception):
@@ -216,3 +218,13 @@ class _Together:
 
     def __exit__(self, *_: object) -> None:
         self._places.hold(-1)
+
+
+class Host(Protocol):
+    """Whoever schedules the steps."""
+
+    def spawn(self, step: StepState, work: Coroutine[Any, Any, None], place: Place) -> asyncio.Task[None]: ...
+    def stop(self, error: BaseException) -> None: ...
+    def look_idle(self) -> None:
+        """Something that was waited for here is over."""
+        ...

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 from replan.core.again.consent import is_asked_for
 from replan.core.calls.seals import seals_of
-from replan.core.events import ApprovalRequested
+from replan.core.events import ApprovalExpired, ApprovalRequested
 from replan.core.ids import canonical
 from replan.core.secrets import MASK
 from replan.core.types import JsonObject, StepId
 from replan.core.walk import scalars
 from replan.run.calls.build import Call
 from replan.run.calls.shown import shown
+from replan.run.calls.slots import Host, Place, Places
 from replan.run.session.context import Run
 from replan.run.session.outputs import pack
 
@@ -25,11 +27,17 @@ _MOST_OF_AN_ITEM = 1_000
 class Parking:
     """The parked steps of one pass. `due` is told of each that can go on."""
 
-    __slots__ = ("_due", "_heard", "_run", "_waiting")
+    __slots__ = ("_due", "_ending", "_heard", "_host", "_places", "_run", "_timers", "_waiting")
 
-    def __init__(self, run: Run, due: Callable[[StepId], None]) -> None:
+    def __init__(self, run: Run, places: Places, host: Host, due: Callable[[StepId], None]) -> None:
         self._run = run
         self._due = due
+        self._places = places
+        self._host = host
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        """By the key of the call: when nobody is waited for any longer."""
+        self._ending: set[str] = set()
+        """Calls whose end by time is on its way."""
         self._waiting: dict[StepId, set[str]] = {}
         """Step → the keys of its calls that wait."""
         self._heard: dict[StepId, set[str]] = {}
@@ -58,10 +66,14 @@ class Parking:
                 parameters=seen, parameters_schema=tool.parameters,
                 seals=seals_of(run.state.seal_key, tool.id, call.parameters, seen),
                 kept={name: one.stored.artifact_id for name, one in large.items() if one.stored is not None},
-                item=self._item_of(call, whole), why=call.why_asked,
+                item=self._item_of(call, whole), why=call.why_asked, expires=self._until(),
             ),
             artifacts=[one.stored for one in large.values() if one.stored is not None],
         )  # fmt: skip
+
+    def _until(self) -> float | None:
+        secs = self._run.state.policy.approval_expires_secs
+        return None if secs is None else self._run.now() + secs
 
     def _item_of(self, call: Call, whole: JsonObject) -> Any:
         """What the call is made for, as it may be seen. `whole`: the parameters as they may be seen."""
@@ -87,10 +99,70 @@ class Parking:
             self._heard.setdefault(step_id, set()).update(heard)
             self.forget(step_id)
             self._due(step_id)
+            return
+        for key in self._waiting[step_id]:
+            asked = known.asked.get(key) if known is not None else None
+            if asked is not None and asked.expires is not None and key not in self._ending:
+                self._await_end(step_id, asked, asked.expires)
+
+    def _await_end(self, step_id: StepId, asked: ApprovalRequested, expires: float) -> None:
+        left, key = expires - self._run.now(), asked.call_key
+        if left <= 0:
+            self._ending.add(key)
+            step = self._run.state.steps[step_id]
+            self._host.spawn(step, self._runs_out(step_id, asked), Place(self._places))
+            return
+
+        def look() -> None:
+            self._timers.pop(key, None)
+            if step_id in self._waiting and not self._places.closed:
+                self._look_at(step_id)
+            self._host.look_idle()
+
+        if (before := self._timers.pop(key, None)) is not None:
+            before.cancel()
+        self._timers[key] = asyncio.get_running_loop().call_later(left, look)
+
+    async def _runs_out(self, step_id: StepId, asked: ApprovalRequested) -> None:
+        """By time alone, if the log has nothing that was not heard: what was said before counts, however late it is noticed."""
+        key, ended = asked.call_key, False
+        event = ApprovalExpired(
+            approval_id=asked.approval_id, call_key=key, step_id=asked.step_id, action_id=asked.action_id, index=asked.index,
+        )  # fmt: skip
+        try:
+            while not ended and self._is_open(step_id, key):
+                ended = await self._run.decided(event)
+        finally:
+            self._ending.discard(key)
+        if ended and step_id in self._waiting:
+            self.forget(step_id)
+            self._due(step_id)
+
+    def _is_open(self, step_id: StepId, key: str) -> bool:
+        known = self._run.state.recovery
+        asked = known is not None and key in known.asked and key not in known.approvals
+        return (
+            asked
+            and key in self._waiting.get(step_id, ())
+            and not (self._places.closed or self._run.stopping)
+        )
+
+    def soon(self, within: float) -> bool:
+        """True if somebody's time is up within so many seconds."""
+        until = asyncio.get_running_loop().time() + within
+        return any(timer.when() <= until for timer in self._timers.values())
+
+    def close(self) -> None:
+        """Look at nothing any more."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
 
     def forget(self, step_id: StepId) -> None:
         """The step is looked at again for another reason."""
-        self._waiting.pop(step_id, None)
+        for key in self._waiting.pop(step_id, ()):
+            if (timer := self._timers.pop(key, None)) is not None:
+                timer.cancel()
 
     def requests(self) -> list[ApprovalRequested]:
         """What is still asked for."""

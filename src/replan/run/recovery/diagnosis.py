@@ -39,7 +39,7 @@ from replan.run.session.model_calls import RoleTalk
 from replan.run.session.outputs import added_metadata
 from replan.run.views.steps import failure_view, referred_paths, tools_for
 
-NEVER_REFLECTED = frozenset({"approval", "question", "cancelled", "internal"})
+NEVER_REFLECTED = frozenset({"approval", "expired", "question", "cancelled", "internal"})
 """Kinds of faults that no diagnosis mends: a person is needed, or we stopped it, or we are broken."""
 
 ADVICE_ONLY = "a model's word that a call did not happen is advice for a person, and leads to no second call"

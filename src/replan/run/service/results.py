@@ -86,7 +86,8 @@ def waiting_for(state: State) -> tuple[WaitingFor, ...]:
     if waiting is not None and waiting.until_resumed:
         resumed = WaitingFor(kind=waiting.because, id="", text=waiting.reason, secrets=waiting.secrets)
         return (resumed, *waits)
-    waits = (*waits, *_waits(waiting)) if waiting is not None else waits
+    ends = {one.expires for one in open_approvals(state)}
+    waits = (*waits, *_waits(waiting, ends)) if waiting is not None else waits
     if (review := state.open_review()) is not None:
         waits = (reviewed(review), *waits)
     if known is None:
@@ -138,11 +139,11 @@ def _unanswered(state: State) -> tuple[WaitingFor, ...]:
     return tuple(found)
 
 
-def _waits(waiting: TaskWaiting) -> tuple[WaitingFor, ...]:
-    """What it waits for beside people."""
+def _waits(waiting: TaskWaiting, ends: Collection[float | None]) -> tuple[WaitingFor, ...]:
+    """What it waits for beside people. `ends`: when those who are asked for a call are waited for no longer."""
     text = "Somebody outside uses this token, with what has come of it."
     found = [WaitingFor(kind="callback", id=token, text=text) for token in waiting.callbacks]
-    if waiting.until is not None and not waiting.reviews:
+    if waiting.until is not None and not waiting.reviews and waiting.until not in ends:
         found.append(WaitingFor(kind="time", id="", text=waiting.reason, until=waiting.until))
     return tuple(found)
 
@@ -153,7 +154,7 @@ def agreed(one: ApprovalRequested) -> WaitingFor:
         kind="approval", id=one.approval_id, step_id=one.step_id, tool_id=one.tool_id, parameters=one.parameters,
         text=f"May {one.tool_id!r} be called in step {one.step_id!r}{_which(one)}?" + (f" ({one.why})" if one.why else ""),
         hidden={name: mark[:8] for name, mark in one.seals.items()},
-        item=None if one.index is None else one.index + 1, item_value=one.item,
+        item=None if one.index is None else one.index + 1, item_value=one.item, expires=one.expires,
     )  # fmt: skip
 
 

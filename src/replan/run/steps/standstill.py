@@ -9,10 +9,10 @@ from replan.core.state.task import StepState
 from replan.core.types import StepId
 from replan.run.calls.attempts import Attempts
 from replan.run.calls.build import Call
-from replan.run.calls.slots import Places
+from replan.run.calls.slots import Host, Places
 from replan.run.human_input.approvals import Parking
 from replan.run.session.context import Run
-from replan.run.waits.parked import Host, Waits
+from replan.run.waits.parked import HOLD_SECS, Waits
 
 
 class Standstill:
@@ -30,7 +30,7 @@ class Standstill:
         due: Callable[[StepId], None],
     ) -> None:
         self._due = due
-        self._parking = Parking(run, self._due_again)
+        self._parking = Parking(run, places, host, self._due_again)
         self._waits = Waits(run, attempts, places, urgency, host, self._due_again)
 
     def park(self, step: StepState, calls: Sequence[Call]) -> None:
@@ -47,11 +47,12 @@ class Standstill:
 
     def soon(self) -> bool:
         """True if something is due before the task could be let go of."""
-        return self._waits.soon()
+        return self._waits.soon() or self._parking.soon(HOLD_SECS)
 
     def close(self) -> None:
         """Look at nothing any more."""
         self._waits.close()
+        self._parking.close()
 
     def _due_again(self, step_id: StepId) -> None:
         self._parking.forget(step_id)
@@ -64,11 +65,13 @@ class Standstill:
         if not asked and pending is None:
             return None
         names = ", ".join(dict.fromkeys(f"{one.tool_id!r} in {one.step_id}" for one in asked))
+        ends = [one.expires for one in asked if one.expires is not None]
+        ends += [pending.until] if pending is not None and pending.until is not None else []
         reasons = [f"a person has to agree to the call of {names}"] if asked else []
         return TaskWaiting(
             reason="; ".join([*reasons, *([pending.reason] if pending is not None else [])]),
             approvals=tuple(one.approval_id for one in asked),
-            until=pending.until if pending is not None else None,
+            until=min(ends, default=None),
             callbacks=pending.callbacks if pending is not None else (),
             questions=pending.questions if pending is not None else (),
         )

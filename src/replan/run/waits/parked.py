@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from replan.beside import beside
 from replan.core.data import schemas
@@ -22,7 +22,7 @@ from replan.run.calls.attempts import Attempts
 from replan.run.calls.build import Call
 from replan.run.calls.outcomes import internal_fault
 from replan.run.calls.sealing import masked_in
-from replan.run.calls.slots import Place, Places, PlacesClosed
+from replan.run.calls.slots import Host, Place, Places, PlacesClosed
 from replan.run.session.context import Run
 from replan.run.session.outputs import pack
 from replan.run.session.stops import BudgetReached
@@ -39,16 +39,6 @@ MOST_FAILURES = 3
 
 _SOMEBODY = {"callback": "nobody has used the callback", "question": "nobody has answered"}
 """Waits for what somebody says, and what is so where nobody has."""
-
-
-class Host(Protocol):
-    """Whoever schedules the steps."""
-
-    def spawn(self, step: StepState, work: Coroutine[Any, Any, None], place: Place) -> asyncio.Task[None]: ...
-    def stop(self, error: BaseException) -> None: ...
-    def look_idle(self) -> None:
-        """Something that was waited for here is over."""
-        ...
 
 
 class Pending(NamedTuple):

@@ -188,6 +188,10 @@ def _check_not_resolved(state: State, approval_id: str) -> None:
     asked = None if known is None else known.requests.get(approval_id)
     if known is None or asked is None:
         return
+    if approval_id in known.expired:
+        raise AnsweredBefore(
+            f"approval {approval_id!r} is not asked for any more: nobody had answered in time"
+        )
     said = known.approvals.get(asked.call_key)
     if said is None or said.approval_id != approval_id:
         raise AnsweredBefore(f"approval {approval_id!r} is not asked for any more: the task went another way")
