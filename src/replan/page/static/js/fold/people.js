@@ -40,6 +40,10 @@ export const people = {
     noted(task, "approval", { approved, reason, by, parameters, ...about }, at, seq, marked);
     marked.add(asked.step);
   },
+  approval_expired(task, data, at, marked) {
+    forget(task, task.steps.get(data.step_id), data.approval_id);
+    marked.add(data.step_id).add("*");
+  },
   question_asked(task, data, at, marked) {
     const asked = { ...data, kind: "question", about: data.kind, at, step: data.step_id ?? null };
     task.waiting.set(data.question_id, asked);

@@ -63,11 +63,13 @@ export function Waits({ session, select }) {
 
 const nameOf = (task, one) => (one.kind === "review" ? t("review.title", { version: one.plan_version }) : one.kind === "approval" ? `${task.steps.get(one.step)?.name ?? one.step}${one.index == null ? "" : ` · ${t("call.item", { number: one.index + 1 })}`}` : one.text.slice(0, 120));
 
+const ENDS_OF = { approval_resolved: null, plan_reviewed: null, question_answered: "answered", approval_expired: "expired", plan_review_expired: "expired" };
+
 /** What became of it, as the log says. */
 function goneOf(session, id) {
-  const event = session.events.findLast((one) => (one.type === "approval_resolved" && one.data.approval_id === id) || (one.type === "question_answered" && one.data.question_id === id) || (one.type === "plan_reviewed" && one.data.review_id === id));
+  const event = session.events.findLast(({ type, data }) => type in ENDS_OF && [data.approval_id, data.question_id, data.review_id].includes(id));
   if (!event) return { how: session.task.ended ? "ended" : "otherwise" };
-  const how = event.type === "question_answered" ? "answered" : event.data.approved ? "yes" : "no";
+  const how = ENDS_OF[event.type] ?? (event.data.approved ? "yes" : "no");
   return { how, by: event.data.by, reason: event.data.reason ?? event.data.answer, ago: ago(event.ts * 1000, session.now()) };
 }
 

@@ -53,6 +53,7 @@ export function Approval({ task, id, asked, name, steps, gone: became = null, of
     else if (mode === "changes") post({ approved: true, hash: kept.hash, parameters: changes });
     else if (mode === "reject" && reason.trim()) post({ approved: false, hash: kept.hash, reason: reason.trim() });
   };
+  const expires = kept?.expires ?? whole?.expires ?? asked.expires;
   const number = asked.index == null ? whole?.item : asked.index + 1;
   return html`<form class="card edge s-waiting ask" aria-labelledby=${`ask-${id}`} onSubmit=${submit} onKeyDown=${byKeys}>
     <div class="panel-head"><${Glyph} state="waiting" size=${20} /><h2 id=${`ask-${id}`} class="ask-title" tabindex="-1">${name ? t("approval.heading", { name }) : t("approval.title", { tool: asked.tool_id })}</h2></div>
@@ -60,7 +61,7 @@ export function Approval({ task, id, asked, name, steps, gone: became = null, of
     ${asked.why ? html`<p class="said"><${Text} text=${asked.why} /></p>` : null}
     <dl class="facts"><div><dt>${t("column.tool")}</dt><dd><span class="mono">${asked.tool_id}</span>${asked.effect ? ` · ${t(`effect.${asked.effect}`)}` : ""}</dd></div>
       <${Item} number=${number} value=${whole?.item_value ?? asked.item} />
-      ${kept?.expires ? html`<div><dt>${t("approval.until")}</dt><dd>${moment(kept.expires * 1000)}</dd></div>` : null}</dl>
+      ${expires ? html`<div><dt>${t("approval.until")}</dt><dd>${moment(expires * 1000)}</dd></div>` : null}</dl>
     ${mode === "edit" ? html`<${SchemaForm} schema=${schema} value=${draft} set=${setDraft} faults=${faults} fixed=${(path) => path.length > 0 && holdsMask(parameters[path[0]])} name=${t("approval.parameters")} />` : null}
     ${mode === "changes" ? html`<h3>${t("edit.title")}</h3><${Changes} before=${pick(parameters, changes)} after=${pick(draft, changes)} />` : null}
     ${mode === "look" || mode === "reject" ? html`<${Call} parameters=${parameters} schema=${schema} hidden=${whole?.hidden} origins=${originsOf(kept?.sources, steps)} />` : null}
