@@ -29,6 +29,7 @@ from replan.core.report.explain import (
     cancelled,
     judged_failed,
     steps_failed,
+    steps_left,
     unjudged,
     without_items,
 )
@@ -325,7 +326,7 @@ def _ended_by_word(state: State) -> Decision:
     judged = (
         (*evaluation.failures, *_left_out(state, evaluation))
         if evaluation is not None
-        else ("the result was not judged",)
+        else ("the result was not judged", *steps_left(state))
     )
     rest = (f"still to be planned was: {still_open(state)}",) if still_open(state) else (unplanned(state),)
     missing = tuple(one for one in dict.fromkeys((*judged, *broken_steps(state), *rest)) if one)

@@ -15,7 +15,7 @@ from replan.core.evaluation.undone import LeftOut, Undone
 from replan.core.evaluation.very_effects import VeryEffects
 from replan.core.failures.faults import is_had_elsewhere
 from replan.core.recovery.reasons import is_a_reason
-from replan.core.report.explain import step_words, without_items
+from replan.core.report.explain import never_ran, step_words, without_items
 from replan.core.state.progress import CallState, StepState
 from replan.core.state.recovery import Recovery
 from replan.core.state.task import State
@@ -26,7 +26,8 @@ from replan.core.words import some
 def left_out(state: State, resolve: Resolve) -> LeftOut:
     """Every step that a later plan left out without its having succeeded, and that no step has made up for; those that
     succeeded, or were rewritten so that they are skipped, without the effect that they were for, or with that of another tool in its
-    place; those whose plan lets them do without items that failed; and those of the plan that were to have one, and never ran because of what failed before them.
+    place; those whose plan lets them do without items that failed; and those of the plan that were to have one, and never ran because of what failed before them,
+    or since the task ends before they are done.
 
     What its own condition has skipped, as it was planned, is none of them, nor is one whose place such a step has taken, or one
     with an empty list, unless the effect itself has failed, or was planned without a condition or for a list that names its items:
@@ -166,8 +167,8 @@ def _line(known: Recovery, first: StepId, effects: Effects) -> list[StepState]:
 def _of_steps(effects: Effects, state: State) -> Iterator[Undone]:
     """Steps that stand in the plan, or stood there and are done, without the effect that they were for."""
     for step in state.steps.values():
-        if step.status == "skipped" and not step.moot and (lost := effects.lost(step)):
-            yield Undone(step, lost, step.meant + 1, _never_ran(step))
+        if step.was_left and (lost := effects.lost(step)):
+            yield Undone(step, lost, step.meant + 1, never_ran(step))
     for step in (*state.earlier.values(), *state.steps.values()):
         if step.healing is None and step.items is None:  # it has done all that it was for, or nothing
             continue
@@ -287,11 +288,6 @@ def _left(step: StepState, end: StepState, *, added: bool) -> str:
     if added and _nothing_to_do(end):
         became = f"{'was skipped by a condition' if end.moot else 'had an empty list'}, which was not planned at first"
     return f"{what}, and {step_words(end)}, which took its place, {became}"
-
-
-def _never_ran(step: StepState) -> str:
-    why = f": {step.skip.reason}" if step.skip is not None else ""
-    return f"{step_words(step)} was to have an effect, and never ran{why}"
 
 
 def _stood_in(step: StepState) -> str:

@@ -105,10 +105,27 @@ def broken_steps(state: State) -> list[str]:
     return [f"{step_words(step)}: {step.fault.message}" for step in failed if step.fault]
 
 
+def steps_left(state: State) -> list[str]:
+    """The steps of the plan that were to run and have not, and those that a later plan left out undone and without one in their place: where
+    nobody has judged which of them matter."""
+    known = state.recovery
+    gone = (
+        [one for name, one in known.dropped.items() if name not in known.replaced]
+        if known is not None
+        else []
+    )
+    left = [
+        f"{step_words(step)} was left out by a later plan"
+        for step in gone
+        if step.status != "succeeded" and not step.moot
+    ]
+    return [*left, *(f"{step_words(step)} was not done" for step in state.steps.values() if step.was_left)]
+
+
 def steps_failed(state: State) -> Failure:
     failed = [step for step in state.steps.values() if step.status == "failed"]
     causes = broken_steps(state)
-    held = [step.step.step_id for step in state.steps.values() if step.skip and step.skip.kind != "condition"]
+    held = [step.step.step_id for step in state.steps.values() if step.was_left]
     reason = f"{step_words(failed[0])} failed: {_short(failed[0].fault)}"
     if len(failed) > 1:
         reason += f" (and {len(failed) - 1} more failed)"
@@ -297,6 +314,15 @@ def step_words(step: StepState) -> str:
     """`step 'step_2' (pay)`."""
     what = step.step.tool or "actions"
     return f"step {step.step.step_id!r} ({what})"
+
+
+def never_ran(step: StepState) -> str:
+    """A step of which not all was done that it was for, in words: it was skipped because of something else, or the task ends before."""
+    if step.skip is not None:
+        return f"{step_words(step)} was to have an effect, and never ran: {step.skip.reason}"
+    if step.calls:
+        return f"{step_words(step)} was to have an effect, and was not done to its end: the task ended before"
+    return f"{step_words(step)} was to have an effect, and never ran: the task ended before it was started"
 
 
 def without_items(step: StepState) -> str:

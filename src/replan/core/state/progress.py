@@ -230,6 +230,12 @@ class StepState:
         return self.skip is not None and self.skip.kind in ("condition", "dependency_skipped")
 
     @property
+    def was_left(self) -> bool:
+        """It was to run, and has not come to an end of its own: it was skipped because of something else, or it is open, and nothing of
+        it goes on once the task ends."""
+        return not self.moot if self.skip is not None else not self.closed
+
+    @property
     def attempts(self) -> int:
         """Tries of the call that was tried most, whatever it was called with."""
         now = max((call.attempt for call in self.calls.values()), default=0)
