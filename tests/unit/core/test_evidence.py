@@ -107,3 +107,41 @@ def test_the_evidence_is_about_the_record_if_it_has_all_texts_that_it_is_known_b
     assert quoted(signs, json.dumps([BOB, MINE]))
     for wrong in (json.dumps(BOB), "12050 were paid", "pm_17", ""):
         assert not quoted(signs, wrong)
+
+
+OLD = {"id": "pm_11", "to": "ann@x.org", "cents": 12050}
+FAILED = MINE | {"state": "failed"}
+
+
+@pytest.mark.parametrize("old", [OLD, OLD | {"state": "done"}, PAID], ids=["of no state", "done", "of no id"])
+@pytest.mark.parametrize("state", ["failed", "pending", "done"])
+@pytest.mark.parametrize("page", [False, True])
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_the_record_that_is_quoted_decides_and_no_older_one_like_it(
+    old: dict[str, Any], state: str, page: bool, newest_first: bool
+) -> None:
+    new = MINE | {"state": state}
+    both = [new, old] if newest_first else [old, new]
+    signs = signs_of([read({"payments": both, "total": 2} if page else both)], "", PAID)
+    mine = quoted(signs, f"this one is listed: {json.dumps(new)}")
+    assert [one.found.output for one in mine] == [new]
+    assert bool(sure(mine)) == (state == "done")
+
+
+def test_what_speaks_of_several_like_records_needs_all_of_them_to_show_it() -> None:
+    signs = signs_of([read([OLD, FAILED])], "", PAID)
+    for evidence in (
+        "a payment to ann@x.org is listed",
+        json.dumps([OLD, FAILED]),
+        "pm_18 and pm_11 went to ann@x.org",
+    ):
+        assert len(quoted(signs, evidence)) == 2
+        assert not sure(quoted(signs, evidence))
+    assert sure(quoted(signs_of([read([OLD, MINE])], "", PAID), "a payment to ann@x.org is listed"))
+
+
+def test_one_that_was_there_before_the_call_speaks_neither_for_it_nor_against() -> None:
+    before = FAILED | {"id": "pm_11", "created_at": "2026-01-01T00:00:00Z"}
+    signs = signs_of([read([before, MINE])], "", PAID, since=1.8e9)
+    assert [one.found.output for one in sure(quoted(signs, "a payment to ann@x.org is listed"))] == [MINE]
+    assert not sure(quoted(signs, json.dumps(before)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 from replan.core.calls.verify import Found
 from replan.core.data.nothing import is_nothing
 from replan.core.ids import canonical, digest
-from replan.core.recovery.record_state import objection
+from replan.core.recovery.record_state import objection, too_old
 from replan.core.state.step_recovery import Reading
 from replan.core.types import JsonObject
 from replan.core.walk import every, scalars, texts_in
@@ -34,6 +35,8 @@ class Sign(NamedTuple):
     values: tuple[str, ...]
     objection: str = ""
     """Why it does not show that the call took effect, though it identifies it."""
+    before: bool = False
+    """It was there before the call: whatever it says, it is another one's."""
 
 
 def signs_of(
@@ -50,7 +53,10 @@ def signs_of(
     for reading in reversed(readings):  # each shows the world as it is; the latest that shows anything counts
         asked = set(_given(reading.parameters))
         found = [
-            sign._replace(objection=objection(record, around, parameters, since))
+            sign._replace(
+                objection=objection(record, around, parameters, since),
+                before=bool(too_old(record, parameters, since)),
+            )
             for record, around in _records(opened(reading.output))
             if (sign := _sign(record, key, parameters, asked, elsewhere)) is not None
         ]
@@ -241,15 +247,18 @@ def opened(text: str) -> Any:
         return text
 
 
-def sure(signs: Iterable[Sign]) -> list[Sign]:
-    """The records that nothing speaks against."""
+def sure(signs: Sequence[Sign]) -> list[Sign]:
+    """The records that show that the call took effect; none, where one of them that may be the call's own speaks against it."""
+    if any(sign.objection and not sign.before for sign in signs):
+        return []
     return [sign for sign in signs if not sign.objection]
 
 
 def quoted(signs: Iterable[Sign], evidence: str) -> list[Sign]:
     """The records that the evidence is about: it has every text that the record is known by, or every number where it has none.
 
-    A sum alone may be that of another call.
+    A sum alone may be that of another call. Of several like records it is about those of which it has what tells one from another: an
+    older one that was made with the same says nothing of the one that is quoted.
     """
     said = _squeezed(evidence)
 
@@ -257,7 +266,27 @@ def quoted(signs: Iterable[Sign], evidence: str) -> list[Sign]:
         texts = [value for value in sign.values if not _DECIMAL.fullmatch(value)]
         return all(_squeezed(value) in said for value in texts or sign.values)
 
-    return [sign for sign in signs if is_said(sign)]
+    found = [sign for sign in signs if is_said(sign)]
+    return found if len(found) < 2 else _most_quoted(found, _even(evidence))
+
+
+def _most_quoted(signs: Sequence[Sign], evidence: str) -> list[Sign]:
+    """Those of which the evidence has something that it has not of another one, too, beside more; all, where it has nothing that not all hold."""
+    told = [{_even(text) for text in _own(sign.found.output) if text.strip()} for sign in signs]
+    held = Counter(text for texts in told for text in texts)
+    there = {text for text, times in held.items() if times < len(signs) and _stands_in(evidence, text)}
+    parts = [frozenset(texts & there) for texts in told]
+    each = set(parts)
+    less = {part for part in each if any(part < other for other in each)}
+    return [sign for sign, part in zip(signs, parts, strict=True) if part not in less]
+
+
+def _even(text: str) -> str:
+    return " ".join(text.replace("\\", "").casefold().split())
+
+
+def _stands_in(text: str, value: str) -> bool:
+    return value in text and bool(re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text))
 
 
 def _squeezed(text: str) -> str:

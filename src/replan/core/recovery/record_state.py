@@ -158,7 +158,7 @@ def objection(
         if found := next(_states(outer, parameters), ""):
             return found
     if isinstance(record, Mapping):
-        return next(_states(record, parameters), "") or _too_old(record, parameters, since)
+        return next(_states(record, parameters), "") or too_old(record, parameters, since)
     text = str(record)
     if against := _AGAINST.intersection(words(text)):
         return f"it says {min(against)}"
@@ -222,8 +222,9 @@ def _fields(value: Any) -> Iterator[tuple[str, Any]]:
                 yield str(name), one
 
 
-def _too_old(record: Mapping[str, Any], parameters: JsonObject, since: float | None) -> str:
-    if since is None:
+def too_old(record: Any, parameters: JsonObject, since: float | None) -> str:
+    """That the record was there before the call, so that it is none of its; empty where that cannot be seen."""
+    if since is None or not isinstance(record, Mapping):
         return ""
     created: list[tuple[float, str, Any]] = []
     others: list[tuple[float, str, Any]] = []
