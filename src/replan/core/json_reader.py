@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,11 +12,19 @@ _WINDOW = 65_536
 """Characters that are read at once."""
 
 
-def read_in_pieces(text: str, window: int = _WINDOW, *, constant: Callable[[str], Any] | None = None) -> Any:
-    """What JSON text says, as `json.loads` reads it; `constant` as its `parse_constant`."""
+def read_in_pieces(
+    text: str,
+    window: int = _WINDOW,
+    *,
+    constant: Callable[[str], Any] | None = None,
+    number: Callable[[str], float] | None = None,
+) -> Any:
+    """What JSON text says, as `json.loads` reads it; `constant` as its `parse_constant`, `number` as its `parse_float`."""
     if len(text) <= window:
-        return json.loads(text, parse_constant=constant)
-    decode = _DECODE if constant is None else json.JSONDecoder(parse_constant=constant).raw_decode
+        return json.loads(text, parse_constant=constant, parse_float=number)
+    decode = _DECODE
+    if constant is not None or number is not None:
+        decode = json.JSONDecoder(parse_constant=constant, parse_float=number).raw_decode
     try:
         value, end = _Reader(text, window, decode).value(_skip(text, 0), 0)
     except IndexError:
@@ -25,6 +34,26 @@ def read_in_pieces(text: str, window: int = _WINDOW, *, constant: Callable[[str]
     return value
 
 
+def read_finite(text: str) -> Any:
+    """What JSON text says. `ValueError` for a number that is none (NaN, Infinity) or that only an endless one would stand for (1e400)."""
+    large = _MAY_BE_ENDLESS.search(text) is not None
+    if len(text) <= _WINDOW and not large:
+        return _STRICT.decode(text)
+    return read_in_pieces(text, constant=no_number, number=_finite if large else None)
+
+
+def no_number(name: str) -> Any:
+    """For what some write where JSON has a number."""
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    return found if math.isfinite(found) else no_number(text[:20])
+
+
+_MAY_BE_ENDLESS = re.compile(r"[0-9][eE][+]?[0-9]{3}|(?<![0-9])[0-9]{300}")
+_STRICT = json.JSONDecoder(parse_constant=no_number)
 _DECODE = json.JSONDecoder().raw_decode
 _BLANK = re.compile(r"[ \t\n\r]*")
 _MOST_DEPTH = 400

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from replan.core.json_reader import no_number
+
 
 class _Twice(ValueError):
     """A key of an object is given twice, with different values."""
@@ -13,7 +15,7 @@ class _Twice(ValueError):
 def read_text(text: str) -> Any:
     """What the text says as JSON; None where it is none, or where a key of it is given twice with different values: neither is what is meant."""
     try:
-        return json.loads(text, object_pairs_hook=_each_key_once)
+        return json.loads(text, object_pairs_hook=_each_key_once, parse_constant=no_number)
     except (ValueError, RecursionError):
         return None
 

@@ -199,6 +199,12 @@ class ToolSpec(Frozen):
     """A call of it is a question to a model, which the loop asks: what it gives depends on its parameters alone."""
 
     @property
+    def from_metadata(self) -> tuple[str, ...]:
+        """The parameters that are taken from metadata of their name where a call leaves them out. None of Replan's own tools': an order to
+        a model, a question to a person are the plan's to say, and metadata may be what some tool has written."""
+        return () if self.asks_model or self.waits else tuple(self.parameters.get("required", ()))
+
+    @property
     def shaped_by_call(self) -> bool:
         """What it gives is for each call to say (`core.own_tools.called`)."""
         return self.asks_model or self.waits == "question"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from replan.beside import seen_through
 from replan.core.data.pieces import AT_ONCE
-from replan.core.json_reader import read_in_pieces
+from replan.core.json_reader import no_number, read_in_pieces
 
 T = TypeVar("T")
 
@@ -18,14 +18,10 @@ def parsed(data: bytes | str) -> Any:
     try:
         if len(data) > AT_ONCE:
             text = data if isinstance(data, str) else data.decode(json.detect_encoding(data), "surrogatepass")
-            return read_in_pieces(text, constant=_refused)
-        return json.loads(data, parse_constant=_refused)
+            return read_in_pieces(text, constant=no_number)
+        return json.loads(data, parse_constant=no_number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-
-
-def _refused(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 async def taken(work: Callable[[], T], size: int) -> T:

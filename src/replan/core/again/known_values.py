@@ -39,7 +39,7 @@ class KnownValues:
         for name in tool.parameters.get("required", ()):
             if name not in found:
                 metadata = self.state.metadata if self.lasting and not self.state.hides else {}
-                if name not in metadata:
+                if name not in metadata or name not in tool.from_metadata:
                     raise _unknown(name)
                 found = {**found, name: metadata[name]}
         return found

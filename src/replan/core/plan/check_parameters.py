@@ -49,7 +49,7 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
     filled = draft.filled(call)
     parameters = {**call.parameters, **filled} if filled else call.parameters
     for error in faults(tool.parameters, parameters):
-        if not _is_excused(draft, step, error, filled):
+        if not _is_excused(draft, step, tool, error, filled):
             yield f"{call.where}: {_words_of_fault(tool, error)}"
     if not call.refers:
         return
@@ -120,10 +120,12 @@ def _written_by_steps(draft: Draft, step: Step, call: PlannedCall) -> set[str]:
     }
 
 
-def _is_excused(draft: Draft, step: Step, error: Fault, filled: Collection[str]) -> bool:
+def _is_excused(draft: Draft, step: Step, tool: ToolSpec, error: Fault, filled: Collection[str]) -> bool:
     """True if the error may be gone by the time of the call."""
     if error.keyword == "required" and not error.path:
-        return bool(draft.writers_before(step.step_id, error.expected))
+        return error.expected in tool.from_metadata and bool(
+            draft.writers_before(step.step_id, error.expected)
+        )
     if error.path and (first := error.path[0]) in filled:
         return bool(draft.writers_before(step.step_id, str(first)))
     instance = error.instance
@@ -181,5 +183,5 @@ def _wrong(
     whole = read.keys() == of_items
     for fault in faults(tool.parameters, {**call.parameters, **filled, **read}):
         of_this = fault.path[0] in read if fault.path else whole and fault.keyword not in _OF_EVERY_CALL
-        if of_this and not _is_excused(draft, step, fault, filled):
+        if of_this and not _is_excused(draft, step, tool, fault, filled):
             yield f"{where}: {_words_of_fault(tool, fault)}"

@@ -22,7 +22,7 @@ class PlannedCall(NamedTuple):
     parameters: JsonObject
     repeat: bool
     missing: tuple[str, ...]
-    """The parameters that the tool requires and the call leaves out."""
+    """The parameters that the tool requires and the call leaves out, where metadata may fill them in."""
     refers: bool
     """Filling in would change its parameters."""
     unread: bool = False
@@ -38,9 +38,8 @@ class PlannedCall(NamedTuple):
         *,
         unread: bool = False,
     ) -> PlannedCall:
-        required = tool.parameters.get("required", ()) if tool is not None else ()
         missing: tuple[str, ...] = ()
-        for name in required:
+        for name in tool.from_metadata if tool is not None else ():
             if name not in parameters:
                 missing = (*missing, name)
         refers = has_references(parameters)

@@ -2,7 +2,8 @@
 
 JMESPath (jmespath.org) says what a path means; this says it more strictly, so that nothing is quietly null. What a
 plain path leads to has to be there (`Missing`), and what is computed with (compared, given to a function) has to be
-there and fit. Inside a projection, a filter or `&…` each item is looked at as JMESPath does: what it lacks is null.
+there and fit. Inside a projection, a filter or `&…` each item is looked at as JMESPath does: what it lacks is null, and so is
+what is computed of it. By null nothing is sorted: such an item is the last, and neither the least nor the largest.
 A text that holds a JSON object or list is read wherever a path asks for one, and one that holds a truth value, a number
 or null where it is asked whether it is true, or the same as another such value.
 """
@@ -59,8 +60,17 @@ class _Expression:
         self.expression = node
         self._meter = meter
         self._compared = compared
+        self._known: dict[int, Any] = {}
+
+    def with_one(self, items: list[Any]) -> tuple[list[Any], list[Any]]:
+        """The items for which it gives something, and those for which it gives null. Each is worked out once."""
+        self._known = {id(item): self.visit(self.expression, item) for item in items}
+        kept = [item for item in items if self._known[id(item)] is not None]
+        return kept, [item for item in items if self._known[id(item)] is None]
 
     def visit(self, node: Any, data: Any) -> Any:
+        if id(data) in self._known:
+            return self._known[id(data)]
         found = _Evaluator(self._meter, lenient=True).walk(node, data)
         return _open(found, self._meter) if self._compared else found
 
@@ -175,7 +185,7 @@ class _Evaluator:
             raise Missing(f"there is no {name!r}", tuple(str(key)[:80] for key in islice(data, 21)))
         if self._lenient:
             return None
-        raise Missing(f"{name!r} needs an object, and there is {kind_of(data)}")
+        raise Missing(f"{name!r} needs an object, and there is {_kind_there(data)}")
 
     def _index(self, at: int, data: Any) -> Any:
         if isinstance(data, list):
@@ -187,13 +197,13 @@ class _Evaluator:
                 raise Missing(f"there is no item [{at}] in a list of {len(data)}") from None
         if self._lenient:
             return None
-        raise Missing(f"[{at}] needs a list, and there is {kind_of(data)}")
+        raise Missing(f"[{at}] needs a list, and there is {_kind_there(data)}")
 
     def _slice(self, parts: Any, data: Any) -> Any:
         if not isinstance(data, list):
             if self._lenient:
                 return None
-            raise Missing(f"a slice needs a list, and there is {kind_of(data)}")
+            raise Missing(f"a slice needs a list, and there is {_kind_there(data)}")
         try:
             found = data[slice(*parts)]
         except ValueError as error:
@@ -249,7 +259,7 @@ class _Evaluator:
         if self._lenient:
             return
         needed = "an object" if wanted is dict else "a list"
-        raise Missing(f"{sign} needs {needed}, and there is {kind_of(base)}")
+        raise Missing(f"{sign} needs {needed}, and there is {_kind_there(base)}")
 
     # ── computing ──
 
@@ -308,19 +318,26 @@ class _Evaluator:
             value = (
                 self._if_there(child, data) if name == "not_null" else self._needed(child, data, f"{name}()")
             )
+            types = signature[min(at, len(signature) - 1)].get("types") or ()
+            if value is None and self._lenient and types:
+                return None
             if isinstance(value, KeptBytes) and name not in _OF_ANYTHING:
                 raise PathError(f"{name}() needs a value, and there is {kind_of(value)}")
             if name not in _OF_ANYTHING and (isinstance(value, str) or name in _OF_WHAT_IS_WITHIN):
                 _known(value, self._meter)
             if name not in _MAKES_SECRETS:
                 _check_open(name, value)
-            types = signature[min(at, len(signature) - 1)].get("types") or ()
             if isinstance(value, str) and (_WANTS_MORE & {kind.split("-")[0] for kind in types}):
                 value = self._meter.opened(value)
             self._charge(name, value)
             given.append(value)
         try:
+            last: list[Any] = []
+            if name in _BY and isinstance(given[0], list):
+                given[0], last = given[1].with_one(given[0])
             found = _FUNCTIONS.call_function(name, given)
+            if name == "sort_by":
+                found = [*found, *last]
         except exceptions.JMESPathTypeError as error:  # its own words repeat the value, however large
             raise PathError(
                 f"{name}() takes {' or '.join(error.expected_types)}, and there is {error.actual_type}"
@@ -351,6 +368,7 @@ class _Evaluator:
 
 
 _AS_IT_IS = ("not_null", "to_array", "max", "min", "max_by", "min_by")
+_BY = frozenset({"max_by", "min_by", "sort_by"})
 _WANTS_MORE = {"array", "object"}
 _NULL: dict[str, Any] = {"type": "literal", "value": None, "children": []}
 
@@ -386,6 +404,13 @@ def _check_open(name: str, value: Any) -> None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _kind_there(value: Any) -> str:
+    """The kind of a value that cannot be gone into; of a text also why not, where it looks as if it could."""
+    if isinstance(value, str) and value[:64].lstrip()[:1] in ("{", "["):
+        return f"{kind_of(value)} that is no JSON (which has no NaN and no Infinity)"
+    return kind_of(value)
 
 
 def _told(value: Any) -> str:

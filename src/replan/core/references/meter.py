@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from replan.core.json_reader import read_in_pieces
+from replan.core.json_reader import read_finite
 from replan.core.masked import Masked, lost
 
 MOST_STEPS = 100_000
@@ -162,6 +162,6 @@ _PLAIN = re.compile(r"\s*(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[
 
 def _read(text: str) -> Any:
     try:
-        return read_in_pieces(text)
+        return read_finite(text)
     except (ValueError, RecursionError):
         return text

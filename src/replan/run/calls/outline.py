@@ -151,7 +151,7 @@ def _with_values(
 
 def _filled(tool: ToolSpec, parameters: JsonObject, metadata: JsonObject) -> JsonObject:
     """Required parameters that the step leaves out, from metadata of the same name; never over a given value."""
-    missing = [name for name in tool.parameters.get("required", ()) if name not in parameters]
+    missing = [name for name in tool.from_metadata if name not in parameters]
     found = {name: reveal(metadata[name]) for name in missing if name in metadata} if missing else {}
     return {**parameters, **found} if found else parameters
 

@@ -92,6 +92,6 @@ def _deed(tool: ToolSpec, step: Step, action_id: str | None, state: State) -> De
     parameters = step.parameters
     if action_id is not None:
         parameters = next(one.parameters for one in step.actions if one.action_id == action_id)
-    missing = [name for name in tool.parameters.get("required", ()) if name not in parameters]
+    missing = [name for name in tool.from_metadata if name not in parameters]
     known = state.metadata_of(step.step_id) if missing else {}
     return Deed.of(tool, {**parameters, **{name: known[name] for name in missing if name in known}})
