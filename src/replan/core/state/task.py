@@ -651,7 +651,7 @@ class State:
     def open_questions(self) -> list[e.QuestionAsked]:
         """What people were asked and have not answered; of steps as long as their calls wait for it."""
         asked = self.recovery.open_questions() if self.recovery is not None else []
-        return [one for one in asked if one.kind != "question" or self._still_asks(one)]
+        return [one for one in asked if one.kind != "question" or self.still_asks(one)]
 
     @property
     def may_carry_out(self) -> bool:
@@ -667,12 +667,25 @@ class State:
             return None
         return asked if asked.plan_version == self.begun.version else None
 
-    def _still_asks(self, question: e.QuestionAsked) -> bool:
-        call = self._calls.get(question.call_key or "")
-        step = self.steps.get(question.step_id or "")
-        wait = self.waits.get(question.call_key or "")
-        asks = wait is not None and wait.token == question.question_id
-        return asks and call is not None and call.status == "running" and step is not None and not step.closed
+    def still_asks(self, question: e.QuestionAsked) -> bool:
+        """True of a step's question while a call waits for it: the one that has asked it, or a like one."""
+        token, asker = question.question_id, question.call_key or ""
+        if self._waits_for(asker, token):
+            return True
+        return any(wait.token == token and self._waits_for(key, token) for key, wait in self.waits.items())
+
+    def _waits_for(self, key: CallKey, token: str) -> bool:
+        wait, call = self.waits.get(key), self._calls.get(key)
+        if wait is None or wait.token != token or call is None or call.status != "running":
+            return False
+        step = self.steps.get(call.step_id)
+        return step is not None and not step.closed
+
+    def asked_by(self, step_id: StepId) -> set[str]:
+        """The ids of the questions that the step waits for."""
+        calls = self._calls.items()
+        keys = [key for key, call in calls if call.step_id == step_id and call.status == "running"]
+        return {wait.token for key in keys if (wait := self.waits.get(key)) is not None}
 
     def running_calls(self) -> list[CallState]:
         """Calls that were started and have no result."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import json
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from replan.beside import beside
 from replan.core.data.pieces import AT_ONCE, weight
 from replan.core.data.preview import holds_binary
+from replan.core.ids import base_of
 from replan.core.own_tools.model import schema_fault, too_large
 from replan.core.types import JsonObject, Role
 from replan.errors import AnswerInvalid, ModelUnavailable, ReplanError, ToolCallError
 from replan.ports import Model, ToolCall
 from replan.reasoning.answering.step_answer import CannotAnswer, answer_step
+from replan.run.calls.build import own_copy
 from replan.run.calls.in_time import within
 from replan.run.session.context import Run
 from replan.run.session.model_calls import RoleTalk
@@ -36,18 +40,54 @@ def why_not_asked(models: Mapping[Role, Model]) -> str:
 _SET_ONE = "set [llm] step_model, or default_model for all that is asked"
 
 
-def ask_model(run: Run, request: ToolCall, secs: float | None) -> Coroutine[Any, Any, Any]:
-    """What the model answers to such a call, within these seconds.
+class Said(NamedTuple):
+    """What has come of a question."""
+
+    answer: Any
+    error: ToolCallError | None
+
+
+Asked = dict[str, asyncio.Future[Said | None]]
+"""What is being asked, by the content of the call; None: it came to nothing, as whoever asked was stopped."""
+
+
+def ask_model(run: Run, request: ToolCall, secs: float | None, asked: Asked) -> Coroutine[Any, Any, Any]:
+    """What the model answers to such a call, within these seconds. One that is `asked` by a like call is not asked again meanwhile.
 
     `ToolCallError` says why there is none; `BudgetReached` where no question may be asked any more.
     """
     talk = RoleTalk(run, "step", streams=False)
-    return _asked(run, talk, request) if secs is None else _in_time(run, talk, request, secs)
+    once = partial(_once, run, talk, asked)
+    return once(request) if secs is None else _in_time(once, talk, request, secs)
 
 
-async def _in_time(run: Run, talk: RoleTalk, request: ToolCall, secs: float) -> Any:
+async def _once(run: Run, talk: RoleTalk, asked: Asked, request: ToolCall) -> Any:
+    question = base_of(request.key)
+    while (under_way := asked.get(question)) is not None:
+        said = await asyncio.shield(under_way)
+        if said is not None and said.error is not None:
+            raise copy.copy(said.error)
+        if said is not None:
+            return own_copy(said.answer)
+    mine = asked[question] = asyncio.get_running_loop().create_future()
+    said = None
     try:
-        return await within(secs, partial(_asked, run, talk), request)
+        answer = await _asked(run, talk, request)
+        said = Said(own_copy(answer), None)
+        return answer
+    except ToolCallError as error:
+        said = Said(None, error)
+        raise
+    finally:
+        del asked[question]
+        mine.set_result(said)
+
+
+async def _in_time(
+    once: Callable[[ToolCall], Coroutine[Any, Any, Any]], talk: RoleTalk, request: ToolCall, secs: float
+) -> Any:
+    try:
+        return await within(secs, once, request)
     except ToolCallError:
         talk.give_up("its step's time was over")
         raise

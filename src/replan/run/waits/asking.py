@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from replan.core.events import CallFailed, QuestionAnswered, QuestionAsked
+from replan.core.ids import base_of
+from replan.core.state.recovery import Recovery
 from replan.core.state.task import State
 from replan.core.types import Fault
 from replan.core.waits.moments import limit_problem
@@ -23,12 +25,7 @@ def ask(run: Run, call: Call) -> str:
     """
     known = run.state.mending()
     given = call.parameters
-    stands = (
-        one
-        for one in known.questions.values()
-        if one.call_key == call.key and one.kind == "question" and one.question_id not in known.answers
-    )
-    asked = next(stands, None)
+    asked = _asked_already(run.state, known, call)
     if asked is None:
         if problem := limit_problem(given) or next(question_problems(given, whole=True), ""):
             raise ValueError(problem)
@@ -48,6 +45,22 @@ def ask(run: Run, call: Call) -> str:
     fault = Fault(category="external_error", kind="question", message=text)
     run.record(CallFailed(**call.labels(), error=fault, retry_in_secs=None))
     return ""
+
+
+def _asked_already(state: State, known: Recovery, call: Call) -> QuestionAsked | None:
+    """The question of this call, or the very same one of another that waits for its answer, too: nobody is asked twice at once."""
+    like = f"{base_of(call.key)}."
+    open_ = [
+        one
+        for one in known.questions.values()
+        if one.kind == "question"
+        and (one.call_key or "").startswith(like)
+        and one.question_id not in known.answers
+    ]
+    own = next((one for one in open_ if one.call_key == call.key), None)
+    if own is not None or not state.policy.interactive:
+        return own or next(iter(open_), None)
+    return next(filter(state.still_asks, open_), None)
 
 
 def answer_to(state: State, wait: Wait) -> QuestionAnswered | None:

@@ -90,7 +90,7 @@ class Asking(Retries):
         )
         in_time = own is None or (left is not None and left <= own)  # the task's own deadline stops it
         if call.tool.asks_model:
-            return ask_model(run, request, None if in_time else own)
+            return ask_model(run, request, None if in_time else own, self.asked)
         if own is None or in_time:
             return run.parts.tools.call(request)
         return within(own, run.parts.tools.call, request)

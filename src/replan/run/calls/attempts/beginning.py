@@ -12,6 +12,7 @@ from replan.core.plain_calls import PlainStart
 from replan.core.state.task import State
 from replan.core.types import StepId, ToolSpec, unchecked
 from replan.run.calls.build import Call
+from replan.run.calls.by_model import Asked
 from replan.run.calls.shown import shown
 from replan.run.calls.slots import Places, PlacesClosed
 from replan.run.session.context import Batch, Run
@@ -36,6 +37,7 @@ class Beginning:
         "_run",
         "_waits",
         "abandoned",
+        "asked",
         "landing",
     )
 
@@ -49,6 +51,8 @@ class Beginning:
         """The tool that was found last to say nothing secret."""
         self._driver = asyncio.current_task()
         self._cancels = self._driver.cancelling() if self._driver is not None else 0
+        self.asked: Asked = {}
+        """What models are being asked by calls of this pass."""
         self.abandoned = False
         """What runs is being cancelled: what it raises says nothing about its call."""
         self.landing = _NOBODY

@@ -151,7 +151,8 @@ def open_question(state: State, question_id: str | None) -> QuestionAsked:
     open_ = {one.question_id: one for one in state.open_questions()}
     if question_id is not None and question_id not in open_:
         _check_not_answered(state, question_id)
-        of_step = {name: one for name, one in open_.items() if one.step_id == question_id}
+        theirs = state.asked_by(question_id)
+        of_step = {name: one for name, one in open_.items() if one.step_id == question_id or name in theirs}
         if of_step:
             return _one_of(of_step, None, state.task_id, "question")
     return _one_of(open_, question_id, state.task_id, "question")
