@@ -25,9 +25,9 @@ __all__ = [
 ]
 
 
-def problems(schema: JsonObject, value: Any) -> list[str]:
-    """In what the value does not match, each with its place; the first that are worth telling."""
-    return [str(fault) for fault in faults(schema, value)[:SHOWN]]
+def problems(schema: JsonObject, value: Any, *, formats: bool = False) -> list[str]:
+    """In what the value does not match, each with its place; the first that are worth telling. `formats`: as for `faults`."""
+    return [str(fault) for fault in faults(schema, value, formats=formats)[:SHOWN]]
 
 
 def parameter_problems(tool: ToolSpec, parameters: JsonObject) -> list[str]:

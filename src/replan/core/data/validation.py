@@ -1,7 +1,7 @@
 """JSON Schema at the boundary: whether a value fits a schema, and in which words it does not.
 
-The only place that knows the validator. Draft 2020-12 unless the schema names another; `format` says nothing; `$ref`
-leads within the document only; what the validator cannot apply is told, never taken for a fit.
+The only place that knows the validator. Draft 2020-12 unless the schema names another; `format` is held to where that is
+asked for (of answers: tools know what they take); `$ref` leads within the document only; what the validator cannot apply is told, never taken for a fit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SHOWN_OF, _DEPTH_SHOWN = 200, 20
 _OF_ANY_PART = frozenset(
     {
         "type", "additionalProperties", "propertyNames", "maxItems", "maxProperties", "uniqueItems", "falseSchema",
-        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "pattern", "minLength", "maxLength",
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "pattern", "minLength", "maxLength", "format",
     }
 )  # fmt: skip
 """What a shortened value breaks only where the whole one does."""
@@ -99,7 +99,7 @@ _readable: ByIdentity[tuple[JsonObject, tuple[str, ...], int]] = ByIdentity(read
 
 
 @lru_cache(maxsize=MOST)
-def _compiled(text: str) -> _Compiled:
+def _compiled(text: str, *, formats: bool = False) -> _Compiled:
     import jsonschema_rs
 
     refers = '"$ref"' in text or '"$dynamicRef"' in text or '"$recursiveRef"' in text
@@ -113,7 +113,7 @@ def _compiled(text: str) -> _Compiled:
         return _Compiled(
             kind(
                 rewritten(made, _applied),
-                validate_formats=False,
+                validate_formats=formats,
                 offline=True,
                 pattern_options=jsonschema_rs.RegexOptions(size_limit=limit),
             ),
@@ -143,6 +143,10 @@ _compiled_of: ByIdentity[_Compiled] = ByIdentity(
     lambda schema: _compiled(json.dumps(schema, sort_keys=True, default=str))
 )
 
+_compiled_with_formats: ByIdentity[_Compiled] = ByIdentity(
+    lambda schema: _compiled(json.dumps(schema, sort_keys=True, default=str), formats=True)
+)
+
 
 _growth_of: ByIdentity[Growth] = ByIdentity(growth)
 
@@ -154,9 +158,10 @@ def quick_check(schema: JsonObject) -> Callable[[Any], bool] | None:
     return None if refers or problem else validator.is_valid
 
 
-def faults(schema: JsonObject, value: Any) -> list[Fault]:
-    """In what the value does not fit, by place; of a large value the first that are found."""
-    validator, refers, problem, told_to = _compiled_of(schema)
+def faults(schema: JsonObject, value: Any, *, formats: bool = False) -> list[Fault]:
+    """In what the value does not fit, by place; of a large value the first that are found. `formats`: a text that has to be a date, an
+    address, … has to be one."""
+    validator, refers, problem, told_to = (_compiled_with_formats if formats else _compiled_of)(schema)
     if problem:
         return [_unapplied(problem, value)]
     too_deep = Fault((), "", None, value, f"it is nested more than {_DEEP} levels deep")
@@ -172,7 +177,7 @@ def faults(schema: JsonObject, value: Any) -> list[Fault]:
         found = _where(validator, value, _growth_of(schema).looks)
     except (ValueError, UnicodeError) as error:  # what JSON has not, and texts that are none
         if (real := plain(value)) is not value:
-            return faults(schema, real)
+            return faults(schema, real, formats=formats)
         return [Fault((), "", None, value, f"it is no JSON: {_reason(error)}")]
     return sorted(found, key=lambda fault: [_in_order(part) for part in fault.path])
 
@@ -343,6 +348,7 @@ _SAID = {
     "exclusiveMaximum": "{shown} is greater than or equal to the maximum of {expected!r}",
     "multipleOf": "{shown} is not a multiple of {expected!r}",
     "pattern": "{shown} does not match {expected!r}",
+    "format": "{shown} is not in the form {expected!r}",
     "uniqueItems": "{shown} has non-unique elements",
     "not": "{shown} should not be valid under {expected!r}",
     "anyOf": "{shown} is not valid under any of the given schemas",

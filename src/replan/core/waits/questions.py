@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import date
 from typing import Any
 
 from replan.core.data import schemas
@@ -102,7 +101,7 @@ def read_answer(schema: JsonObject, text: str) -> Any:
     if types == _TRUTH:
         value = YES_NO.get(said.rstrip(".!").casefold(), text)
     elif types == _WORDS:
-        value = said if schema.get("format") == "date" else text
+        value = said if "format" in schema else text
     else:
         try:
             value = read_strictly(said.encode())
@@ -145,26 +144,15 @@ def _is_number(value: Any) -> bool:
 def answer_problem(schema: JsonObject, value: Any) -> str:
     """Why a value is no answer, with what would be right; empty if it is one."""
     try:
-        found = schemas.problems(schema, value)
+        found = schemas.problems(schema, value, formats=True)
     except (NotStorable, RecursionError):
         found = ["it is no JSON"]
-    if not found and schema.get("format") == "date" and isinstance(value, str) and not _is_day(value):
-        found = ["there is no such day"]
     return _does_not_fit(schema, value, "; ".join(found[:5])) if found else ""
 
 
 def _does_not_fit(schema: JsonObject, value: Any, why: str) -> str:
     because = f" ({why})" if why and schema.keys() & {"properties", "items", "allOf", "anyOf"} else ""
     return f"the answer {beginning(canonical(value), 100)} does not fit{because}: right is {right_answer(schema)}"
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return (
-            date.fromisoformat(text).isoformat() == text
-        )  # weeks and days without signs between are read, too
-    except ValueError:
-        return False
 
 
 def _shown(value: Any) -> str:
@@ -195,11 +183,21 @@ def _bounds(schema: JsonObject) -> str:
     return f", {' and '.join(found)}" if found else ""
 
 
+_EXAMPLES = {
+    "date": "2026-03-01", "time": "08:00:00Z", "date-time": "2026-03-01T08:00:00Z", "duration": "P1DT2H", "email": "ann@example.org",
+    "uri": "https://example.org/a", "uuid": "0f8fad5b-d9cb-469f-a165-70867728950e", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1",
+    "hostname": "example.org",
+}  # fmt: skip
+"""Of forms in which texts may have to be."""
+
+
 def _limits(schema: JsonObject) -> str:
     """What a text has to be beyond one."""
     said = schema.get("minLength", 0), schema.get("maxLength")
     found = [f"of at least {in_digits(said[0])} characters"] if said[0] > 1 else []
     found += [f"of at most {in_digits(said[1])} characters"] if said[1] is not None else []
     found += [f"that matches {beginning(schema['pattern'], 200)}"] if "pattern" in schema else []
-    found += [f"in the form {schema['format']}"] if "format" in schema else []
+    if "format" in schema:
+        example = _EXAMPLES.get(str(schema["format"]))
+        found += [f"in the form {schema['format']}" + (f", as {example}" if example else "")]
     return f" {' and '.join(found)}" if found else ""

@@ -121,9 +121,9 @@ def _in_form(given: Any, schema: JsonObject | None) -> Any:
         if not isinstance(given, str) or not given.strip():
             raise Violations(["answer: has to be a text that says something", _OTHERWISE])
         return given
-    found = problems(schema, given)
+    found = problems(schema, given, formats=True)
     for other in _other_forms(schema, given) if found else ():
-        if not problems(schema, other):
+        if not problems(schema, other, formats=True):
             return other
     if found:
         raise Violations([f"answer: {one}" for one in found[:_MOST_TOLD]])
