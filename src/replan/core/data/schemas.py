@@ -235,6 +235,36 @@ def types_of(schema: JsonObject | None) -> frozenset[str] | None:
     return frozenset(found) & _ALL or None
 
 
+def values_of(schema: JsonObject | None) -> list[Any] | None:
+    """The values that a schema allows, where it names them; None where it does not."""
+    if schema is None or "$ref" in schema:
+        return None
+    if "const" in schema:
+        return [schema["const"]]
+    if isinstance(named := schema.get("enum"), list):
+        return [*named, None] if schema.get("nullable") is True else named
+    if schema.get("type") == "null":
+        return [None]
+    branches = schema.get("anyOf") or schema.get("oneOf")
+    if not isinstance(branches, list):
+        return None
+    found: list[Any] = []
+    for branch in branches:
+        told = values_of(branch) if isinstance(branch, dict) else None
+        if told is None:
+            return None
+        found += told
+    return found
+
+
+def share_no_text(produced: JsonObject | None, wanted: JsonObject | None) -> bool:
+    """True only if both name the texts (or null) that they allow, and none of the one is one of the other."""
+    one, other = values_of(produced), values_of(wanted)
+    if not one or not other or not all(value is None or isinstance(value, str) for value in (*one, *other)):
+        return False
+    return not set(one) & set(other)
+
+
 def _types_of_values(values: Sequence[Any]) -> frozenset[str]:
     names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
     return frozenset("null" if value is None else names.get(type(value), "object") for value in values)

@@ -7,7 +7,13 @@ from typing import Any
 
 from replan.core.data import schemas
 from replan.core.data.validation import Fault, faults
-from replan.core.plan.check_references import expression_problem, given_types, types_worked_out
+from replan.core.plan.check_references import (
+    expression_problem,
+    given_schema,
+    given_types,
+    types_of_items,
+    types_worked_out,
+)
 from replan.core.plan.index import Draft, PlannedCall, metadata_name
 from replan.core.plan.receivers import strays
 from replan.core.references.expressions.kinds import Misfit
@@ -24,6 +30,7 @@ from replan.core.references.refs import (
 from replan.core.references.resolve import resolve
 from replan.core.secrets import MASK
 from replan.core.types import JsonObject, Step, ToolSpec
+from replan.core.words import some
 from replan.errors import UnresolvedReference
 
 _OF_THE_FORM = frozenset(
@@ -78,6 +85,55 @@ def parameter_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterato
                 f"{call.where}: {schemas.place(path)} has to be {schemas.words_of(needed)}, "
                 f"and {ref.raw} gives {schemas.words_of(given)}{_as_text(ref, needed, given)}"
             )
+        elif problem := _no_value_fits(draft, step, tool, path, wanted, ref):
+            yield f"{call.where}: {schemas.place(path)} {problem}"
+
+
+def _no_value_fits(
+    draft: Draft,
+    step: Step,
+    tool: ToolSpec,
+    path: list[str | int],
+    wanted: JsonObject,
+    ref: Reference | Expression,
+) -> str:
+    """Why nothing that this can give is taken there, though it is of a type that is; empty where something may be."""
+    if isinstance(ref, Expression):
+        if ref.references or ref.tree is None:
+            return ""
+        try:
+            value = resolve(ref.raw, _nothing_known)
+        except UnresolvedReference as error:
+            return f"cannot be had: {error}"
+        found = [one for one in faults(wanted, value) if one.keyword and not one.path]
+        return f"does not fit: {ref.raw} is {found[0].message}" if found and "$ref" not in str(wanted) else ""
+    if schemas.share_no_text(given_schema(draft, ref, step.step_id), wanted):
+        given = schemas.values_of(given_schema(draft, ref, step.step_id)) or []
+        right = schemas.values_of(wanted) or []
+        return f"has to be one of {some([repr(one) for one in right], 10)}, and {ref.raw} gives one of {some([repr(one) for one in given], 10)}"
+    if schemas.types_of(wanted) != _A_LIST:
+        return ""
+    given_items = types_of_items(draft, ref, step.step_id)
+    try:
+        needed = schemas.types_of(schemas.schema_at(tool.parameters, [*path, _ANY_ITEM]))
+    except schemas.PathUnknown:
+        return ""
+    if schemas.can_fit(given_items, needed):
+        return ""
+    return (
+        f"has to be a list, each item of which is {schemas.words_of(needed)}, and each item of what {ref.raw} gives is "
+        f"{schemas.words_of(given_items)}"
+    )
+
+
+_A_LIST = frozenset({"array"})
+_ANY_ITEM = 1_000_000
+"""An item beyond those that a schema may describe one by one."""
+
+
+def _nothing_known(ref: Reference) -> tuple[Any, str]:
+    """What an expression without references looks at."""
+    raise UnresolvedReference(ref.raw, where="this plan", why="it is no constant")
 
 
 def _expression_violations(draft: Draft, step: Step, call: PlannedCall) -> Iterator[str]:

@@ -271,7 +271,36 @@ def types_worked_out(draft: Draft, computed: Expression, own: StepId = "") -> fr
     """The JSON types that an expression can give; None where nothing tells. `Misfit` where it can give nothing."""
     if computed.tree is None:
         return None
-    return types_given(computed.tree, lambda at: given_types(draft, computed.references[at], own))
+    refs = computed.references
+    return types_given(
+        computed.tree,
+        lambda at: given_types(draft, refs[at], own),
+        lambda at: types_of_items(draft, refs[at], own),
+    )
+
+
+def types_of_items(draft: Draft, ref: Reference, own: StepId = "") -> frozenset[str] | None:
+    """The JSON types of the items of the list that a reference to a step gives; None where nothing tells."""
+    if ref.problem or ref.head in WORDS:
+        return None
+    place: Place = At(draft.produced(ref, own))
+    try:
+        if ref.path:
+            place = findings(ref.path, place, lambda _: "")[1]
+        return place.item().types()
+    except schemas.PathUnknown:
+        return None  # said with the references
+
+
+def given_schema(draft: Draft, ref: Reference, own: StepId = "") -> JsonObject | None:
+    """The schema of what a reference to a step gives by a plain path; None where nothing tells."""
+    steps = static_steps(ref.path) if ref.path else []
+    if ref.problem or ref.head in WORDS or steps is None:
+        return None
+    try:
+        return schemas.schema_at(draft.produced(ref, own), steps)
+    except schemas.PathUnknown:
+        return None
 
 
 def expression_problem(draft: Draft, computed: Expression, own: StepId = "") -> str:

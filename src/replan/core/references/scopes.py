@@ -41,6 +41,10 @@ class Place:
         """The fields that it is known to have."""
         return ()
 
+    def types(self) -> frozenset[str] | None:
+        """The JSON types that it may have; None where nothing tells."""
+        return None
+
 
 class At(Place):
     """A place in what a schema describes."""
@@ -66,6 +70,9 @@ class At(Place):
 
     def fields(self) -> tuple[str, ...]:
         return schemas.fields_at(self._schema, self._path)
+
+    def types(self) -> frozenset[str] | None:
+        return schemas.types_of(self._here())
 
     def is_list(self) -> bool | None:
         """Whether it is a list; None where that is not known."""

@@ -441,6 +441,26 @@ class _Reader:
         raise Unreadable(f"the bracket at {self.text[begins : begins + 20]!r} is not closed")
 
 
+def calls_in(node: Node) -> Iterator[Called]:
+    """The functions that are called, those within others included."""
+    match node:
+        case Called(_, parts):
+            yield node
+            for one in parts:
+                yield from calls_in(one)
+        case Listed(parts):
+            for one in parts:
+                yield from calls_in(one)
+        case Picked(of, _) | Signed(_, of):
+            yield from calls_in(of)
+        case Paired(_, left, right):
+            yield from calls_in(left)
+            yield from calls_in(right)
+        case Chosen(condition, then, otherwise):
+            for one in (condition, then, otherwise):
+                yield from calls_in(one)
+
+
 def paths_in(node: Node | None) -> Iterator[str]:
     """The paths that follow functions."""
     match node:

@@ -17,6 +17,7 @@ from replan.core.references.expressions.grammar import (
     Picked,
     Signed,
     Taken,
+    calls_in,
 )
 from replan.core.references.expressions.values import kind
 from replan.core.references.paths import gives_list
@@ -47,8 +48,16 @@ class Misfit(Exception):
     """It can give nothing, whatever its references give."""
 
 
-def types_given(node: Node, types_of: Callable[[int], Collection[str] | None]) -> frozenset[str] | None:
-    """The JSON types that the expression may give; None: any. `types_of(n)`: those of its n-th reference. Raises `Misfit`."""
+def types_given(
+    node: Node,
+    types_of: Callable[[int], Collection[str] | None],
+    of_items: Callable[[int], Collection[str] | None] = lambda _: None,
+) -> frozenset[str] | None:
+    """The JSON types that the expression may give; None: any. Raises `Misfit`.
+
+    `types_of(n)`: those of its n-th reference; `of_items(n)`: of the items of the list that this one gives.
+    """
+    _check_items(node, of_items)
 
     def taken(index: int) -> str:
         found = types_of(index)
@@ -61,6 +70,26 @@ def types_given(node: Node, types_of: Callable[[int], Collection[str] | None]) -
             "a span of time is no value: days_between(a, b) and hours_between(a, b) give it as a number"
         )
     return None if found == ANY else frozenset(_IN_JSON[found])
+
+
+def _check_items(node: Node, of_items: Callable[[int], Collection[str] | None]) -> None:
+    """Raise `Misfit` where numbers are summed up of a list that has none."""
+    for one in calls_in(node):
+        if one.name not in _OF_NUMBERS or len(one.arguments) != 1 or not isinstance(one.arguments[0], Taken):
+            continue
+        found = of_items(one.arguments[0].index)
+        kinds = {_OF_JSON.get(name, ANY) for name in found} if found else {ANY}
+        if not kinds & {ANY, "number"}:
+            told = " or ".join(sorted(_NAMED[kind] for kind in kinds))
+            raise Misfit(f"{one.name}() takes numbers, and each item of its list is {told}")
+
+
+_OF_NUMBERS = frozenset({"sum", "avg"})
+_READS = {
+    "date": ("text", "date"), "number": ("text", "number"), "length": ("text", "list", "object"), "contains": ("text", "list"),
+    "text": ("text", "number", "truth", "date"),
+}  # fmt: skip
+"""The kinds of the first value of which these give something."""
 
 
 def _kind(node: Node, taken: Callable[[int], str]) -> str:
@@ -97,6 +126,9 @@ def _of_call(name: str, kinds: list[str]) -> str:
     if problem := functions.wrong_count(name, len(kinds)):
         raise Misfit(problem)
     function = functions.FUNCTIONS[name]
+    if kinds and name in _READS and kinds[0] not in (ANY, *_READS[name]):
+        right = " or ".join(_NAMED[one] for one in _READS[name])
+        raise Misfit(f"{name}() takes {right}, and what it has is {_NAMED[kinds[0]]}")
     for at, found in enumerate(kinds):
         wanted = functions.kind_wanted(function, at)
         if wanted != ANY:
