@@ -251,6 +251,19 @@ def test_no_secret_reaches_the_model() -> None:
     assert "open-sesame-77" not in json.dumps(written)
 
 
+@pytest.mark.parametrize(
+    "form", [{"enum": "${texts.output}"}, {"properties": {"a": {"enum": "${texts.output}"}}}]
+)
+def test_nobody_is_asked_for_one_of_no_values(form: JsonObject) -> None:
+    whole = {"type": "object", "required": ["a"], **form} if "properties" in form else form
+    wanted = plan(step("texts", "texts"), asks("m", input="x", schema=whole))
+    ran = run(wanted, {"step_answer": {"answer": "x"}}, {"texts": FakeTool(output=[])}, max_rounds=1)
+    fault = ran.state.steps["m"].fault
+    assert fault is not None
+    assert "no answer could fit" in fault.message
+    assert "step_answer" not in ran.model.calls
+
+
 # ── where there is none ───────────────────────────────────────────────────────
 
 GIVEN = Submission(description="do it", policy=Policy(evaluation="steps"), plan=ONE)

@@ -323,6 +323,7 @@ def test_a_later_plan_has_the_answer_whatever_has_been_done_since() -> None:
         ({"choices": ["a", "x" * 1_001]}, "one has more than 1000 characters"),
         ({"limit_secs": 1e300}, "more than 366 days"),
         ({"schema": {"properties": {"pin": {"type": "string", "format": "password"}}}}, "asks for a secret"),
+        ({"question": " \n "}, "nothing but blanks"),
     ],
 )
 def test_a_question_that_cannot_be_asked_is_no_plan(given: JsonObject, wrong: str) -> None:

@@ -85,12 +85,26 @@ def schema_fault(schema: JsonObject) -> str:
     """Why no answer can be held to it; empty if one can."""
     if problem := schema_problem(schema) or unheld(schema):
         return problem
+    if _fits_nothing(schema):
+        return "an enum in it has no values, so that no answer could fit"
     if may_say_secret(schema):
         return "it asks for a secret, and what a model says stands in the log: have a tool read it"
     size = len(json.dumps(schema, ensure_ascii=False))
     if size > MOST_SCHEMA:
         return f"it has {in_digits(size)} characters; at most {in_digits(MOST_SCHEMA)} are allowed"
     return ""
+
+
+def _fits_nothing(schema: Any) -> bool:
+    """True where a value, or what it has to have, is to be one of no values."""
+    if not isinstance(schema, dict):
+        return False
+    properties, required = schema.get("properties"), schema.get("required")
+    if schema.get("enum") == []:
+        return True
+    if not isinstance(properties, dict) or not isinstance(required, list) or schema.get("type") != "object":
+        return False
+    return any(_fits_nothing(properties.get(name)) for name in required)
 
 
 def too_large(text: str) -> str:

@@ -62,6 +62,9 @@ def question_problems(parameters: JsonObject, *, whole: bool = False) -> Iterato
     given = [name for name in FORMS if parameters.get(name) is not None]
     if len(given) > 1:
         yield f"give one of {', '.join(FORMS)}, not {' and '.join(given)}: each says which answers fit"
+    question = parameters.get("question")
+    if isinstance(question, str) and question and not question.strip():
+        yield "question: it is nothing but blanks"
     choices = parameters.get("choices")
     if isinstance(choices, list) and any(len(_shown(one)) > _MOST_CHOICE for one in choices):
         yield f"choices: one has more than {in_digits(_MOST_CHOICE)} characters: name each in few words"

@@ -124,6 +124,8 @@ _TOKEN = re.compile(
 )
 _PATH = re.compile(r"""\s*+\.\s*+(?:[A-Za-z_][A-Za-z0-9_]*+(?:-++[A-Za-z0-9_]++)*+|\*|"(?:[^"\\]|\\.)*+")""")
 _FIELD = re.compile(r"""\s*+\.\s*+(?:[A-Za-z_][A-Za-z0-9_]*+|\*|"(?:[^"\\]|\\.)*+")""")
+_PIPED = re.compile(r"\s*+\|\s*+(?=\[)")
+"""What leads to one of the items that stand before it: `a.output[?b].c | [0]`."""
 _IN_BRACKETS = re.compile(
     r"""[\[\]]|"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|`(?:[^`\\]|\\.)*+`?""", re.DOTALL
 )
@@ -427,6 +429,9 @@ class _Reader:
                 first = found[0].strip(" .") in ("actions", "previous")
             elif self.text[at : at + 1] == "[":
                 at = self._end_of_brackets(at)
+                first = False
+            elif (piped := _PIPED.match(self.text, at)) is not None:
+                at = self._end_of_brackets(piped.end())
                 first = False
             else:
                 return at
