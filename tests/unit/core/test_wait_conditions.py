@@ -31,6 +31,18 @@ EVIL = "x' || 'a'=='a"
         ("not output.running", "!(output.running)"),
         ("output.done == True", "output.done == `true`"),
         ("output.count >= ${begin.output.total}", "output.count >= ${begin.output.total}"),
+        (
+            "length(output.items[?customer == ${cust.output.id}]) == 2",
+            "length(output.items[?customer == ${cust.output.id}]) == `2`",
+        ),
+        ("output.n > ${a.output} and output.m == 3", "output.n > ${a.output} && output.m == `3`"),
+        ("not output.a == ${a.output}", "!(output.a == ${a.output})"),
+        ("output.s == '${a.output} == 2' and output.x", "output.s == '${a.output} == 2' && output.x"),
+        (
+            "contains('${a.output}', output.x) or output.n == 1",
+            "contains('${a.output}', output.x) || output.n == `1`",
+        ),
+        ("output.x == `[${a.output}]` or output.n == 1", "output.x == `[${a.output}]` || output.n == `1`"),
         ("${output.output.x}", "${output.output.x}"),  # of a step that is called so
         ("${= output.x }", "${= output.x }"),
     ],

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from replan.core.references.conditions import read_condition
+from replan.core.references.loose import as_meant
 from replan.core.references.refs import Expression, Reference, has_references, parse
 from replan.core.types import JsonObject
 
@@ -31,7 +32,33 @@ def with_condition_as_meant(parameters: JsonObject) -> JsonObject:
 def condition_as_meant(text: str) -> str:
     """The condition as JMESPath: what was read may stand in braces, and the words of other languages are read as what they mean."""
     bare = "".join(one if isinstance(one, str) else _bare(one) for one in parse(text))
-    return bare if has_references(bare) else read_condition(bare)
+    return _read_around(bare) if has_references(bare) else read_condition(bare)
+
+
+def _read_around(text: str) -> str:
+    """The same of one with references in it, each of which stands for a value."""
+    out, quote = "", ""
+    kept: list[tuple[str, str]] = []
+    for one in parse(text):
+        if isinstance(one, str):
+            for sign, _ in _pieces(one):
+                quote = "" if sign and sign == quote else quote or sign
+            out += one
+        elif quote:
+            out += one.raw
+        else:
+            kept.append((_literal(f"{_NOWHERE}{len(kept)}"), one.raw))
+            out += kept[-1][0]
+    if _NOWHERE in text:
+        return text
+    meant = as_meant(out)
+    for stands, raw in kept:
+        meant = meant.replace(stands, raw)
+    return meant
+
+
+_NOWHERE = "\ue000"
+"""A sign that no plan has."""
 
 
 def condition_with_values(text: str, value: Value) -> str:
