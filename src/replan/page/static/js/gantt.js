@@ -29,7 +29,7 @@ export function mountGantt(element, tell) {
   scroll.setAttribute("role", "region");
   const tall = document.createElement("div");
   tall.className = "time-tall";
-  const sheet = make("svg", { class: "time-sheet", role: "img", focusable: "false" });
+  const sheet = make("svg", { class: "time-sheet", role: "img", focusable: "false", "aria-label": words.t("pane.time") }); // until it is drawn
   const hint = document.createElement("div");
   hint.className = "time-hint";
   hint.setAttribute("aria-hidden", "true");

@@ -92,7 +92,7 @@ export function TaskPage({ route, theme, narrow, given = null, told, link }) {
   useEffect(() => stepKeys({ task, view: () => viewOf(readRoute(), session.now(), theme), select, change, narrow }), [task, narrow]);
 
   if (state.kind === "missing") return html`<main class="alone"><h1>${t("task.missing")}</h1><p class="error">${state.error.message}</p><p><a href="#/">${t("task.toList")}</a></p></main>`;
-  if (state.kind === "loading" && !task.seq) return html`<main class="alone" aria-busy="true"><p class="muted">${t("loading")}</p></main>`;
+  if (state.kind === "loading" && !task.seq) return html`<main class="alone" aria-busy="true"><h1 class="sr">${t("title.task")}</h1><p class="muted">${t("loading")}</p></main>`;
 
   const usual = narrow ? "now" : pref("pane", PANES[0].id);
   const panes = narrow ? [{ id: "now", key: "pane.now" }, ...PANES] : PANES;
