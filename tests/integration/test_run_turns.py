@@ -363,3 +363,38 @@ def test_whoever_gives_up_waiting_is_passed_over() -> None:
         return [(await one).result.status for one in (x, z)] + [(await on.drive("y")).result.status]
 
     assert virtual_time(main()) == ["succeeded"] * 3
+
+
+def test_the_next_goes_on_beside_one_that_waits_for_another_task() -> None:
+    async def main() -> None:
+        turns = Turns()
+        a, b, c, d = (turns.ask(name) for name in "abcd")
+        assert [one.come.done() for one in (a, b, c, d)] == [True, False, False, False]
+        with turns.waiting_for_another("a"):
+            assert [one.come.done() for one in (b, c)] == [True, False], "one, and that begins"
+            assert a.beside
+            assert b.beside
+            with turns.waiting_for_another("b"), turns.waiting_for_another("b"):
+                assert [one.come.done() for one in (c, d)] == [True, False]
+            c.over()
+            assert not d.come.done(), "b gets on again"
+            b.over()
+            assert d.come.done(), "only one is left that waits for another"
+        last = turns.ask("e")
+        assert not last.come.done()
+        a.over()
+        d.over()
+        assert last.come.done()
+
+    virtual_time(main())
+
+
+def test_one_that_asks_while_all_wait_for_others_has_its_turn_at_once() -> None:
+    async def main() -> None:
+        turns = Turns()
+        turns.ask("a")
+        with turns.waiting_for_another("a"):
+            assert turns.ask("b", had=3).come.done()
+        assert not turns.ask("c").come.done()
+
+    virtual_time(main())

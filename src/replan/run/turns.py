@@ -6,7 +6,9 @@ Whoever waits for its turn has not begun: the time is none of its own, and that 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 TURN_SECS = 0.2
 """So much later, for each turn that it had, a task may begin the next: those that had fewer come first, also where they ask later."""
@@ -42,15 +44,18 @@ class Turns:
     behind all that are not to blame, which get on and need none.
 
     Whoever does not wait for it goes on beside all others, and nobody's turn comes meanwhile. Where those that go on have long done
-    nothing but wait for their tools, the next does beside them: such a tool may wait for it. Then it shows of none of them whether
-    it ends the process.
+    nothing but wait for their tools, the next does beside them: such a tool may wait for it. It does at once where each of them waits for
+    what another task comes to: that may be the next, or wait for one that stands in line in another process. Then it shows of none of them
+    whether it ends the process.
     """
 
-    __slots__ = ("_having", "_timer", "_waiting", "lend_after", "still")
+    __slots__ = ("_having", "_timer", "_waiting", "_waits_for_others", "lend_after", "still")
 
     def __init__(self) -> None:
         self._having: list[Turn] = []
         self._waiting: list[Turn] = []
+        self._waits_for_others: Counter[str] = Counter()
+        """The tasks that do nothing themselves until another one has come further, and how often each does."""
         self._timer: asyncio.TimerHandle | None = None
         self.still: Callable[[Collection[str]], float] = lambda _: 0.0
         """For how many seconds none of these tasks has done anything but wait for its tools."""
@@ -66,6 +71,7 @@ class Turns:
         self._waiting.append(turn)
         if not self._having:
             asyncio.get_running_loop().call_later(TURN_SECS * min(had, _MOST_TURNS), self._next)
+        self._lend()
         self._look_out()
         return turn
 
@@ -76,6 +82,24 @@ class Turns:
         elif turn in self._having:
             self._having.remove(turn)
             self._next()
+            self._lend()
+
+    @contextmanager
+    def waiting_for_another(self, task_id: str) -> Iterator[None]:
+        """`with`: inside, the task waits for what another one comes to."""
+        self._waits_for_others[task_id] += 1
+        try:
+            self._lend()
+            yield
+        finally:
+            self._waits_for_others[task_id] -= 1
+            if not self._waits_for_others[task_id]:
+                del self._waits_for_others[task_id]
+
+    def _lend(self) -> None:
+        """The next goes on where each of those whose turn it is waits for another one."""
+        if self._having and all(name in self._waits_for_others for name in self._names):
+            self._take_next()
 
     def _next(self) -> None:
         if not self._having:

@@ -219,7 +219,7 @@ async def _taken(
                 return Theirs("", "in doubt", of_try=try_of(taken))
             held, state = False, None
         if state is not None and held and await _has_one(run, state, tool, parameters, changed=changed):
-            with run.pausing():
+            with run.waiting_for_another():
                 await run.parts.clock.sleep(wait)
             wait = min(2 * wait, LAST_LOOK_SECS)
             taken = await store.take(run.claim, name)

@@ -104,7 +104,7 @@ async def theirs(run: Run, key: str, *, planned: bool = False) -> Theirs | None:
                 and await _gives_way(run, taken.task_id, key, looks)
             ):
                 return found
-            with run.pausing():
+            with run.waiting_for_another():
                 await run.parts.clock.sleep(wait)
             wait = min(2 * wait, LAST_LOOK_SECS)
         elif found.became == "done" and found.of_call and run.state.has_had(found.of_call):
@@ -144,7 +144,7 @@ async def known_elsewhere(run: Run, key: str) -> Theirs | None:
             found = found._replace(became="not made")
         if found.became != "under way":
             return found._replace(of_try=try_of(taken))
-        with run.pausing():
+        with run.waiting_for_another():
             await run.parts.clock.sleep(wait)
         wait = min(2 * wait, LAST_LOOK_SECS)
     return None

@@ -208,6 +208,12 @@ class Run:
         finally:
             del self._pauses[mine]
 
+    @contextmanager
+    def waiting_for_another(self) -> Iterator[None]:
+        """`with`: inside, the task waits for what another one comes to, which may itself stand in line behind it."""
+        with self.pausing(lambda: False), self.parts.turns.waiting_for_another(self.task_id):
+            yield
+
     def stoppable(self, loop: asyncio.Task[Any] | None) -> None:
         """From now on `stop` cancels this task, once; None: it cancels nothing any more."""
         self._loop = loop
