@@ -11,7 +11,7 @@ from run_tasks import FakeTool, Ran, bench, plan, step
 
 from replan.core.types import JsonObject
 from replan.errors import AnsweredBefore
-from replan.testing import virtual_time
+from replan.testing import ScriptedModel, virtual_time
 
 
 def counted() -> Any:
@@ -29,6 +29,15 @@ def test_like_items_are_asked_about_once() -> None:
     assert len(model.requests) == 2
     assert (ran.result.usage.llm_calls, ran.result.usage.tool_calls) == (2, 7)
     assert ran.times("step_completed")["m"] == 1
+
+
+def test_so_are_those_that_had_begun_when_a_quick_model_had_answered() -> None:
+    model = ScriptedModel(lambda request: {"answer": f"r{model.calls['step_answer']}"})
+    steps = [asks("m1", input="x"), asks("m2", input="x"), asks("m3", for_each=["a"] * 6, input="${item}")]
+    found = run(plan(*steps), model=model).outputs()
+    assert found["m1"] == found["m2"]
+    assert len(set(found["m3"])) == 1
+    assert len(model.requests) == 2
 
 
 def test_like_steps_side_by_side_are_asked_once_and_others_by_themselves() -> None:

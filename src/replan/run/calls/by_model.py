@@ -48,7 +48,9 @@ class Said(NamedTuple):
 
 
 Asked = dict[str, asyncio.Future[Said | None]]
-"""What is being asked, by the content of the call; None: it came to nothing, as whoever asked was stopped."""
+"""What is being asked, and the latest answers, by the content of the call; None: it came to nothing, as whoever asked was stopped."""
+_MOST_KEPT = 256
+"""Answers that are kept for calls which had begun before these were in the ledger."""
 
 
 def ask_model(run: Run, request: ToolCall, secs: float | None, asked: Asked) -> Coroutine[Any, Any, Any]:
@@ -80,7 +82,12 @@ async def _once(run: Run, talk: RoleTalk, asked: Asked, request: ToolCall) -> An
         raise
     finally:
         del asked[question]
+        if said is not None and said.error is None:
+            asked[question] = mine  # behind those that are still being asked
         mine.set_result(said)
+        answered = [name for name, one in asked.items() if one.done()]
+        for name in answered[:-_MOST_KEPT]:
+            del asked[name]
 
 
 async def _in_time(
