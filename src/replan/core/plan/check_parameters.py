@@ -106,7 +106,7 @@ def _no_value_fits(
         except UnresolvedReference as error:
             return f"cannot be had: {error}"
         found = [one for one in faults(wanted, value) if one.keyword and not one.path]
-        return f"does not fit: {ref.raw} is {found[0].message}" if found and "$ref" not in str(wanted) else ""
+        return f"does not fit: {ref.raw}: {found[0].message}" if found and "$ref" not in str(wanted) else ""
     if schemas.share_no_text(given_schema(draft, ref, step.step_id), wanted):
         given = schemas.values_of(given_schema(draft, ref, step.step_id)) or []
         right = schemas.values_of(wanted) or []
