@@ -801,3 +801,97 @@ def test_of_many_items_those_that_nobody_has_answered_fail_alone() -> None:
     ran = virtual_time(main())
     assert ran.outputs() == {"s": ["sent to Bob"]}
     assert len(ran.events("approval_expired")) == 1
+
+
+# ── what a person is shown of it ──
+
+
+def test_where_each_value_comes_from_is_told_beside_the_call() -> None:
+    asks = step("q", "ask_user", parameters={"question": "To whom?", "kind": "text"})
+    wanted = plan(
+        asks,
+        step("r", "read"),
+        step("a", "send", parameters={"to": "${q.output}", "n": 3}),
+        step("b", "send", parameters={"to": "a note: ${r.output} for ${metadata.who}"}),
+        step("c", "send", parameters={"to": "${item.name}"}, for_each=[{"name": "Cid"}]),
+    )
+
+    async def main() -> Ran:
+        made = await bench(tools())
+        task_id = await made.submit(wanted, interactive=True, approval="destructive", metadata={"who": "Bob"})
+        await made.drive(task_id)
+        await made.service.answer(task_id, "Ann", "q")
+        return await made.drive(task_id)
+
+    ran = virtual_time(main())
+    found = {
+        one.step_id: {name: [origin.words() for origin in said] for name, said in one.origin.items()}
+        for one in ran.result.waiting_for
+    }
+    assert found == {
+        "a": {"to": ["a person's answer in step q"], "n": ["the plan says it"]},
+        "b": {"to": ["the output of step r", "the task's metadata at who"]},
+        "c": {"to": ["the item at name"]},
+    }
+    assert all(event.origin for event in ran.events("approval_requested"))
+
+
+def test_what_a_person_or_recovery_has_put_in_is_told_as_such() -> None:
+    async def main() -> Ran:
+        send = FakeTool(output=_only_bob, parameters=TO, **ONCE)
+        made = await bench(
+            {"send": send},
+            {
+                "execution_plan": plan(step("s", "send", parameters={"to": "Ann"})),
+                "step_reflection": [reflection("retry_with_params", {"to": "Bob"})],
+                "evaluation": verdict(),
+            },
+        )
+        task_id = await made.submit(interactive=True, approval="destructive")
+        await made.drive(task_id)
+        await made.service.resolve_approval(task_id, approved=True)
+        return await made.drive(task_id)
+
+    ran = virtual_time(main())
+    (one,) = ran.result.waiting_for
+    assert one.parameters == {"to": "Bob"}
+    assert [origin.kind for origin in one.origin["to"]] == ["recovery"]
+
+
+def _only_bob(given: dict[str, Any]) -> str:
+    if given["to"] != "Bob":
+        raise ValueError(f"to: there is no {given['to']!r}")
+    return "sent"
+
+
+@pytest.mark.parametrize(
+    ("said", "statuses", "kind"),
+    [
+        ("Ann", {"q": "succeeded", "s": "succeeded", "w": "skipped"}, ""),
+        (7, {"q": "succeeded", "s": "failed", "w": "succeeded"}, "parameter"),
+        (3, {"q": "succeeded", "s": "failed", "w": "skipped"}, "parameter"),
+    ],
+)
+def test_what_rests_on_an_answer_is_checked_with_it_before_it_starts(
+    said: Any, statuses: dict[str, str], kind: str
+) -> None:
+    """Its types and its conditions: what fitted any answer need not fit this one."""
+    asks = step("q", "ask_user", parameters={"question": "Whom?", "schema": {"type": ["string", "integer"]}})
+    wanted = plan(
+        asks,
+        step("s", "send", parameters={"to": "${q.output}"}),
+        step("w", "read", "q", when="q.output == `7`"),
+    )
+
+    async def main() -> Ran:
+        made = await bench(tools())
+        task_id = await made.submit(wanted, interactive=True)
+        await made.drive(task_id)
+        await made.service.answer(task_id, "", "q", output=said)
+        return (await made.drive(task_id)).check()
+
+    ran = virtual_time(main())
+    assert ran.statuses() == statuses
+    failed = {event.step_id: event.error.kind for event in ran.events("step_failed")}
+    assert failed == ({"s": kind} if kind else {})
+    assert ran.source.counts.get("send", 0) == (0 if kind else 1)

@@ -187,7 +187,10 @@ def _show(
             return await look(replan, await full_id(replan, task_id))
 
     with own_stdout() as out:
-        out.line(call_words(asyncio.run(read())))
+        one = asyncio.run(read())
+        out.line(call_words(one))
+        for name, origins in one.origin.items():
+            say(f"  {name}: {clean('; '.join(origin.words() for origin in origins), 1_000)}")
 
 
 async def go_on(replan: Replan, found: str, done: str) -> str:

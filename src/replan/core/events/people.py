@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
+from replan.core.calls.origins import Origin
 from replan.core.events.event import Event
 from replan.core.types import ActionId, CallKey, Effect, JsonObject, StepId, ToolId
 
@@ -32,6 +33,8 @@ class ApprovalRequested(Event):
     """Of a call of a `for_each`: the item that it is made for, secrets masked, a large one cut."""
     why: str = ""
     """Why a yes is needed, where it is not the settings that ask for it."""
+    origin: dict[str, tuple[Origin, ...]] = Field(default={}, exclude_if=lambda value: not value)
+    """Where each parameter comes from."""
     expires: float | None = Field(default=None, exclude_if=lambda value: value is None)
     """Unix seconds: nobody is waited for any longer. None: as long as it takes."""
 

@@ -63,7 +63,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     TaskSubmitted: ("secrets", "tenant", "by", "workflow", "asked"),
     ToolSelectionCompleted: ("scene", "workflow"),
     PlanGenerated: ("scene", "workflow"),
-    ApprovalRequested: ("expires",),
+    ApprovalRequested: ("origin", "expires"),
     PlanUpdated: ("review_id", "by"),
     PlanReviewRequested: ("expires", "problems"),
     CallStarted: ("keys_in",),

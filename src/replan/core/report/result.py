@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, cast
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 from typing_extensions import TypeVar
 
+from replan.core.calls.origins import Origin
 from replan.core.report.failure import FailureReport, reported
 from replan.core.types import Failure, Plan, Usage
 from replan.errors import TaskFailure, UserInterventionRequired
@@ -96,6 +97,8 @@ class WaitingFor(BaseModel):
     """Of those that are not shown as they are: a mark, which is another for another value."""
     item: int | None = None
     """Which item of a `for_each` the call is for, from 1."""
+    origin: dict[str, tuple[Origin, ...]] = Field(default={}, exclude_if=lambda value: not value)
+    """Of a call to be agreed to: where each parameter comes from."""
     item_value: Any = None
     """That item, secrets masked, a large one cut."""
     until: float | None = None

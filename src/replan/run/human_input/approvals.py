@@ -16,6 +16,7 @@ from replan.core.walk import scalars
 from replan.run.calls.build import Call
 from replan.run.calls.shown import shown
 from replan.run.calls.slots import Host, Place, Places
+from replan.run.human_input.origins import origins_of
 from replan.run.session.context import Run
 from replan.run.session.outputs import pack
 
@@ -66,7 +67,7 @@ class Parking:
                 parameters=seen, parameters_schema=tool.parameters,
                 seals=seals_of(run.state.seal_key, tool.id, call.parameters, seen),
                 kept={name: one.stored.artifact_id for name, one in large.items() if one.stored is not None},
-                item=self._item_of(call, whole), why=call.why_asked, expires=self._until(),
+                item=self._item_of(call, whole), why=call.why_asked, origin=origins_of(call, run.state, run.parts.tools), expires=self._until(),
             ),
             artifacts=[one.stored for one in large.values() if one.stored is not None],
         )  # fmt: skip

@@ -154,7 +154,7 @@ def agreed(one: ApprovalRequested) -> WaitingFor:
         kind="approval", id=one.approval_id, step_id=one.step_id, tool_id=one.tool_id, parameters=one.parameters,
         text=f"May {one.tool_id!r} be called in step {one.step_id!r}{_which(one)}?" + (f" ({one.why})" if one.why else ""),
         hidden={name: mark[:8] for name, mark in one.seals.items()},
-        item=None if one.index is None else one.index + 1, item_value=one.item, expires=one.expires,
+        item=None if one.index is None else one.index + 1, item_value=one.item, expires=one.expires, origin=one.origin,
     )  # fmt: skip
 
 
