@@ -103,7 +103,7 @@ def test_each_call_of_the_protocol_is_answered_and_has_the_types_that_it_says() 
         ("Plan", views.PlanView, ""),
         ("Step", views.StepView, ""),
         ("OutputPiece", views.OutputPiece, ""),
-        ("Tool", views.ToolView, ""),
+        ("Tool", views.ToolView, "stats"),
         ("ToolStats", views.ToolStatsView, ""),
         ("Options", requests.SubmitOptions, ""),
         ("SubmitTaskRequest", requests.SubmitRequest, "idempotency_key dry_run"),
