@@ -21,7 +21,7 @@ from replan.core.events import (
     TaskTimedOut,
     Wish,
 )
-from replan.core.recovery.cut_off import cut_off_in_doubt
+from replan.core.recovery.cut_off import cut_off_steps
 from replan.core.recovery.guard import may_reflect, must_stop
 from replan.core.reflection import NEW_STEPS, Strategy
 from replan.core.report.explain import (
@@ -164,7 +164,7 @@ def decide(state: State) -> Decision:
         return Settle(question)
     if state.word and not state.in_doubt:
         return _ended_by_word(state)
-    if state.open_steps and (state.escalation is None or cut_off_in_doubt(state)):
+    if state.open_steps and (state.escalation is None or cut_off_steps(state)):
         held = _held(state)
         return Execute() if held is None else held
     if state.in_doubt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replan.core.events import AnyEvent, CallFailed, LlmCallCompleted, OutcomeUnknown, StepFailed, StepSkipped
+from replan.core.recovery.cut_off import left_open
 from replan.core.state.progress import CLOSED
 from replan.core.state.task import CallState, Slot, StepState
 from replan.core.types import Category, Fault, JsonObject, ToolSpec
@@ -68,10 +69,22 @@ def close_left(run: Run, *, to_run: bool) -> bool:
     if to_run:
         left = [call for call in left if not (_once(call, tool := resolve(call.tool_id)) and _by_key(tool))]
     for call in left:
-        if call.status == "retrying" and call.fault is not None and not call.may_have_been_made:
-            run.record(CallFailed.model_validate({**_labels(call), "error": call.fault}))
-        else:
-            close_call(run, call, "crashed", "it was cut off, and the plan has no place for it any more")
+        _close_left(run, call, "it was cut off, and the plan has no place for it any more")
+    return bool(left)
+
+
+def _close_left(run: Run, call: CallState, message: str) -> None:
+    if call.status == "retrying" and call.fault is not None and not call.may_have_been_made:
+        run.record(CallFailed.model_validate({**_labels(call), "error": call.fault}))
+    else:
+        close_call(run, call, "crashed", message)
+
+
+def close_cut_off(run: Run) -> bool:
+    """End the calls with an effect that were cut off, before the task ends: its end tells of them. True if there were any."""
+    left = left_open(run.state)
+    for call in left:
+        _close_left(run, call, "it was cut off before its result was recorded, and the task ends")
     return bool(left)
 
 

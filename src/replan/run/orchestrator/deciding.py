@@ -31,7 +31,7 @@ from replan.core.events import OverallReflectionTriggered, RoundCompleted, Round
 from replan.core.limits.budget import limit_reached
 from replan.core.report import explain
 from replan.core.types import CallKey
-from replan.run.calls.closing import close_left
+from replan.run.calls.closing import close_cut_off, close_left
 from replan.run.human_input import questions as asking
 from replan.run.human_input import wishes
 from replan.run.orchestrator.ending import Ending
@@ -64,6 +64,8 @@ class Deciding(Ending):
             if run.parts.leaving.now and isinstance(step, _LONG):
                 raise HandedOver
             if isinstance(step, Execute | Evaluate) and close_left(run, to_run=isinstance(step, Execute)):
+                continue
+            if isinstance(step, Finish) and close_cut_off(run):
                 continue
             if keys := self._known_elsewhere(step):
                 return by_relatives.settle_apart(run, keys)

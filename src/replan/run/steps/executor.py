@@ -24,7 +24,7 @@ from replan.core.events import (
     StepStarted,
 )
 from replan.core.plain_calls import PlainEnd
-from replan.core.recovery.cut_off import cut_off_in_doubt
+from replan.core.recovery.cut_off import cut_off_steps
 from replan.core.reflection import SuggestedAction
 from replan.core.state.progress import ALONE_AFTER, CLOSED
 from replan.core.state.schedule import expected_secs, mode_of
@@ -109,7 +109,7 @@ class Executor:
             else self._graph.distance_to_end(expected_secs(run.state))
         )
         self._cut_off = (
-            frozenset(cut_off_in_doubt(run.state)) if run.state.escalation is not None else frozenset()
+            frozenset(cut_off_steps(run.state)) if run.state.escalation is not None else frozenset()
         )
         self._missing: dict[StepId, int] = {}
         """How many steps each step still waits for, or `LAUNCHED`."""
@@ -154,7 +154,7 @@ class Executor:
         if self._halt is not None and (self._state.open_steps or not isinstance(self._halt, HandedOver)):
             raise self._halt
         if self._state.escalation is not None:
-            if self._held is not None and cut_off_in_doubt(self._state):
+            if self._held is not None and cut_off_steps(self._state):
                 raise self._held  # whoever decides would have it asked about again at once, without end
             return
         if waiting is not None:
