@@ -69,6 +69,9 @@ EACH = {"for_each": '["A", "B"]'}
         ("r.output[?customer == who]", {}, "or step 'who'"),
         ("r.output[?customer == who.status]", {}, "or step 'who'"),
         ("r.output[?b == who]", {}, "or step"),
+        ("r.output[?customer == who.name]", {}, "or step 'who'; the field is written @.who"),
+        ("r.output[?customer != who.rows[0].name]", {}, "or step 'who'"),
+        ("r.output[?whom.output]", {}, "or a step; the field is written @.whom"),
         ("r.output[?length(who) > `5`]", {}, "or step 'who'"),
         ("r.output[?metadata.who == 'x']", {}, "or the task's metadata"),
         ("r.output[?customer == metadata.name]", {}, "or the task's metadata"),
@@ -96,7 +99,6 @@ def test_what_may_be_a_field_as_well_is_told_with_the_plan(
         ("r.output[?@.who == 'x']", {}),
         ("r.output[*].who", {}),
         ("r.output[*].who.output", {}),
-        ("r.output[?customer == who.name]", {}),  # no way to name what a step gives
         ("o.output[?who == 'x']", {}),
         ("r.output[?who == 'x' && b > `5`]", {}),  # a step would be the same for all items
         ("r.output[?who == who.output]", {}),

@@ -239,7 +239,7 @@ def _inside_paths(step: JsonObject, slots: Mapping[str, JsonObject]) -> Iterator
     """The slots that a filter or a projection names, where nothing fills them in."""
 
     def meant(chain: Chain) -> str:
-        return "a slot" if chain[0] == SLOTS and len(chain) > 1 and chain[1] in (*slots, "output") else ""
+        return "a slot" if chain[0] == SLOTS and len(chain) > 1 and chain[1] in (*slots, "id") else ""
 
     paths = {ref.raw: ref.path for ref in references(step) if ref.path and not ref.problem}
     when = step.get("when")

@@ -37,6 +37,7 @@ from replan.core.types import JsonObject, Step, StepId
 from replan.core.words import some
 
 _OF_A_STEP = ("output", "outputs", "status")
+_AS_OF_A_STEP = ("output", "outputs")
 
 
 def reference_violations(draft: Draft, step: Step, found: Iterable[Reference]) -> Iterator[str]:
@@ -146,11 +147,12 @@ def names_meant(draft: Draft, step: Step) -> Meant:
             return "the task" if part in ("description", "id") else ""
         is_action = name in draft.actions
         if is_action or name in draft.steps or name in draft.earlier:
-            of_it = part in (*_OF_A_STEP, "actions") if part is not None else name != step.step_id
-            return f"{'action' if is_action else 'step'} {name!r}" if of_it else ""
+            alone = part is None and name == step.step_id
+            return "" if alone else f"{'action' if is_action else 'step'} {name!r}"
         if part is not None and draft.followed.schemas and is_followed(name):
             return "an earlier task"
-        return ""
+        # as models write steps, of which the plan has none that is called so
+        return "a step" if part in _AS_OF_A_STEP or (name == "steps" and part is not None) else ""
 
     return meant
 

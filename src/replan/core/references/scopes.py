@@ -316,7 +316,7 @@ class _Reader:
 
     def _is_meant(self, ref: Reference) -> bool:
         name = ref.head.partition(".")[0]
-        return any(self._meant((name, part)) for part in ("output", "id"))
+        return bool(self._meant((name, "id")))
 
     def _function(self, name: str, children: list[Any], at: Place, *, within: bool) -> Place:
         given = [
