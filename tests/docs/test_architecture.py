@@ -32,3 +32,9 @@ def test_no_folder_is_a_street() -> None:
         if folder.is_dir()
     }
     assert {name: count for name, count in counts.items() if count > 18} == {}
+
+
+def test_no_two_files_of_tests_have_the_same_name() -> None:
+    """Their modules have no package: of two of one name pytest runs the first, and the other is an error."""
+    names = [path.name for path in sorted((ROOT / "tests").rglob("test_*.py"))]
+    assert sorted({name for name in names if names.count(name) > 1}) == []

@@ -249,6 +249,7 @@ async def test_the_view_of_events_says_whose_they_are_and_how_the_task_stands(po
     async with Replan(tools=[noting([])], db=postgres_database, evaluation="steps") as replan:
         await replan.run("note it", plan=PLAN, task_id="t")
         fork = await replan.fork("t", plan={"steps": [PLAN["steps"][0]]})
+        await replan.wait(fork)
         records = {"t": await replan.history("t"), fork: await replan.history(fork)}
 
     rows: dict[str, list[tuple[Any, ...]]] = {}

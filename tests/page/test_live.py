@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from test_store import logs
+from test_page_store import logs
 
 WATCHED = """() => new Promise(async (resolve) => {
   const { Session } = await import("replan/live");
